@@ -4,7 +4,8 @@
     python benchmarks/same_results.py compare results.npz    # with the other version
 
 Covers the models of the contract tests with every measure, both CPU engines and all kinds of rows; models of each
-boosting library in memory, from Parquet files and with cross-validation; explanations, comparisons and tables.
+boosting library in memory, from Parquet files, in parts and with cross-validation; interactions, the residual test,
+permutation_test, corrected_importance, explanations, comparisons and tables.
 """
 
 from __future__ import annotations
@@ -32,17 +33,19 @@ GROUPS = {"both": [0, 2]}
 HIST = {"max_iter": 10, "categorical_features": [3]}
 CATBOOST = {"iterations": 10, "thread_count": 1, "verbose": 0, "allow_writing_files": False}
 WITH_ROWS = ("ufi", "ufi_centered", "mdi_oob")
+# Properties that are computed from the fields of a result.
+COMPUTED = ("z_score", "p_value", "total_p_value", "normal_p_value")
 
 
 def list_arrays(name: str, result: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Iterate over the fields of a result as arrays."""
-    for part in fields(result):
-        value = getattr(result, part.name)
+    """Iterate over the fields of a result, and the properties computed from them, as arrays."""
+    for part in [*(field.name for field in fields(result)), *(part for part in COMPUTED if hasattr(result, part))]:
+        value = getattr(result, part)
         if is_dataclass(value):
-            yield from list_arrays(f"{name}/{part.name}", value)
+            yield from list_arrays(f"{name}/{part}", value)
         elif value is not None:
             array = np.asarray(value)
-            yield f"{name}/{part.name}", array.astype(str) if array.dtype == object else array
+            yield f"{name}/{part}", array.astype(str) if array.dtype == object else array
 
 
 def score_forests() -> Iterator[tuple[str, Any]]:
@@ -156,6 +159,72 @@ def score_others() -> Iterator[tuple[str, Any]]:
     yield "survival-forest", tw.importance(survival, X, times)
 
 
+def score_pairs_and_residuals() -> Iterator[tuple[str, Any]]:
+    """Test pairs of features, and features on what the others leave unexplained."""
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+
+    X, y = draw_boosting(5)
+    test_X, test_y = draw_boosting(6)
+    labels, test_labels = np.digitize(y, [-0.5, 1.0]), np.digitize(test_y, [-0.5, 1.0])
+    forests = {
+        "classes": (RandomForestClassifier(10, random_state=0).fit(X, labels), labels, test_labels),
+        "numbers": (RandomForestRegressor(10, min_samples_leaf=5, random_state=0).fit(X, y), y, test_y),
+    }
+    for name, (forest, target, test_target) in forests.items():
+        held_out = forest, test_X, test_target
+        yield f"residual/{name}/oob", tw.importance(forest, X, target, inference="residual")
+        yield f"residual/{name}/heldout", tw.importance(*held_out, rows="heldout", inference="residual")
+        yield f"interactions/{name}/oob", tw.interactions(forest, X, target)
+        weight = np.linspace(0.5, 2.0, len(test_X))
+        yield f"interactions/{name}/weights", tw.interactions(*held_out, rows="heldout", sample_weight=weight)
+        clusters = np.arange(len(test_X)) // 4
+        yield f"interactions/{name}/clusters", tw.interactions(*held_out, rows="heldout", groups=clusters)
+        yield f"interactions/{name}/groups", tw.interactions(forest, X, target, feature_groups=GROUPS)
+    boosted = HistGradientBoostingRegressor(max_iter=10, random_state=0)
+    fitted = boosted.fit(X, y)
+    yield "residual/boosted", tw.importance(fitted, test_X, test_y, rows="heldout", inference="residual")
+    yield "interactions/boosted", tw.interactions(fitted, test_X, test_y, rows="heldout")
+    yield "interactions/folds", tw.cross_interactions(boosted, X, y, cv=3, progress=False)
+
+
+def score_in_parts() -> Iterator[tuple[str, Any]]:
+    """Score with `ImportanceAccumulator`, in one pass and in two."""
+    from sklearn.ensemble import RandomForestClassifier
+    from xgboost import XGBRegressor
+
+    X, y = draw_boosting(7, 900)
+    models = {
+        "forest": (RandomForestClassifier(10, random_state=0).fit(X[:300], y[:300] > 0), y > 0),
+        "xgb": (XGBRegressor(n_estimators=10, n_jobs=1).fit(X[:300], y[:300]), y),
+    }
+    parts = np.array_split(np.arange(300, 900), 3)
+    for name, (model, target) in models.items():
+        for measure in ("auto", "mdi_oob"):
+            first = tw.ImportanceAccumulator(model, measure=measure, n_sample=200)
+            for part in parts:
+                first.update(X[part], target[part])
+            yield f"accumulator/{name}/{measure}/sample", first.finish()
+            second = first.second_pass()
+            for part in parts[::-1]:
+                second.update(X[part], target[part])
+            yield f"accumulator/{name}/{measure}/exact", second.finish()
+
+
+def score_refits() -> Iterator[tuple[str, Any]]:
+    """Score with `permutation_test` and `corrected_importance`, which fit models."""
+    from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
+
+    X, y = draw_boosting(8, 200)
+    for name, estimator, target in (
+        ("classes", RandomForestClassifier(10, random_state=0), y > 0),
+        ("numbers", ExtraTreesRegressor(10, bootstrap=True, random_state=0), y),
+    ):
+        for measure in ("auto", "mdi"):
+            options: dict[str, Any] = {"measure": measure, "random_state": 0, "progress": False}
+            yield f"permuted/{name}/{measure}", tw.permutation_test(estimator, X, target, n_permutations=5, **options)
+        yield f"corrected/{name}", tw.corrected_importance(estimator, X, target, random_state=0)
+
+
 def score_elsewhere() -> Iterator[tuple[str, Any]]:
     """Score from files, with cross-validation, and tables."""
     import pandas as pd
@@ -184,6 +253,19 @@ def score_elsewhere() -> Iterator[tuple[str, Any]]:
     yield "folds/clusters", tw.cross_importance(estimator, table, y, cv=3, groups=np.arange(900) // 9)
     scored = tw.tabular.score_table(table.assign(kind=np.where(X[:, 3] > 2, "u", "v"), y=y), "y")
     yield "table", scored.result
+    yield "table/performance", scored.performance
+    yield "table/explanation", scored.explanation
+
+
+SCORED = (
+    score_forests,
+    score_boosters,
+    score_others,
+    score_pairs_and_residuals,
+    score_in_parts,
+    score_refits,
+    score_elsewhere,
+)
 
 
 def collect() -> dict[str, np.ndarray]:
@@ -191,8 +273,8 @@ def collect() -> dict[str, np.ndarray]:
     arrays = {}
     for engine in ("numpy", "native"):
         os.environ["TRUEWOOD_ENGINE"] = engine
-        for scored in (score_forests(), score_boosters(), score_others(), score_elsewhere()):
-            for name, result in scored:
+        for score in SCORED:
+            for name, result in score():
                 arrays.update(list_arrays(f"{engine}/{name}", result))
     return arrays
 

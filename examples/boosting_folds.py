@@ -2,8 +2,8 @@
 Boosting without a test set
 ===========================
 
-How do you score boosted trees if you have no rows to spare? Every tree is trained on all rows, so there are no
-out-of-bag rows. With cross-validation, each row evaluates the one model that was fit without it.
+Boosted trees have no out-of-bag rows, because every tree is trained on all rows. If you have no rows to spare for a
+test set, use cross-validation: each row evaluates the one model that was fit without it.
 """
 
 import matplotlib.pyplot as plt

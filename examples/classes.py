@@ -2,8 +2,8 @@
 For which class?
 ================
 
-Which features distinguish each of three kinds of wine from the others? The score of a feature is a sum over classes,
-and its parts show for which classes the feature matters.
+The score of a feature is a sum over classes, and its parts show for which classes the feature matters. Here, the
+classes are three kinds of wine.
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,11 @@
 Several rows per patient
 ========================
 
-What goes wrong if rows are clustered? Sixty patients have eight visits each. A patient's age is unrelated to the
+Clustered rows make noise look like signal. Sixty patients have eight visits each. A patient's age is unrelated to the
 target, but age and part of the target are the same in all visits of a patient. Each tree has seen other visits of the
-patients in its out-of-bag rows, so the age identifies the patient, and noise looks like signal. truewood warns that
-neighboring rows have similar contributions. With ``groups=``, all visits of a patient are in the same fold, and
-standard errors are cluster-robust.
+patients in its out-of-bag rows, so it can recognize them by their age. truewood warns that neighboring rows have
+similar contributions. With ``groups=``, all visits of a patient are in the same fold, and standard errors are
+cluster-robust.
 """
 
 import matplotlib.pyplot as plt

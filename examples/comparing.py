@@ -2,8 +2,8 @@
 Has it changed?
 ===============
 
-Are the same features as important as a month ago? A model is scored on the rows of two months. In the second month, the
-price has lost most of its effect. The comparison tests which differences are larger than chance would explain.
+A model is scored on the rows of two months, and in the second one, the price has lost most of its effect. The
+comparison tests which differences between the two months are larger than chance would explain.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,8 @@
 Correlated features as one
 ==========================
 
-How do you score features that measure the same thing? Of thirty measurements of cell nuclei, many are nearly redundant,
-such as radius, perimeter and area. As feature groups, they get one score and one test per group, so the question which
-one of them matters does not arise.
+Of thirty measurements of cell nuclei, many are nearly redundant, such as radius, perimeter and area. As feature groups,
+they get one score and one test per group, so you no longer have to ask which one of them matters.
 """
 
 import matplotlib.pyplot as plt

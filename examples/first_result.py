@@ -2,7 +2,7 @@
 A first result
 ==============
 
-Which features of a forest hold up on new rows? All it takes to find out is the forest, its training data, and one call.
+A forest, its training data and one call are all it takes to see which features hold up on new rows.
 """
 
 import matplotlib.pyplot as plt

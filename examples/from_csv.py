@@ -2,9 +2,9 @@
 From a CSV file to the answer
 =============================
 
-Which columns of a CSV file predict who cancels? One command answers the question. In a terminal::
+One command shows which columns of a CSV file predict who cancels. In a terminal::
 
-    truewood importance customers.csv --target cancelled --output scores.csv --output result.json
+    truewood importance customers.csv --target canceled --output scores.csv --output result.json
 """
 
 import sys
@@ -34,7 +34,7 @@ customers = pd.DataFrame(
         "calls to support": np.where(rng.random(n_rows) < 0.05, "?", calls.astype(str)),
         "newsletter": rng.choice(["yes", "no"], n_rows),
         "shop": [f"shop {number}" for number in rng.integers(0, 60, n_rows)],
-        "cancelled": np.where(risk + rng.logistic(size=n_rows) > 2.5, "yes", "no"),
+        "canceled": np.where(risk + rng.logistic(size=n_rows) > 2.5, "yes", "no"),
     }
 )
 
@@ -42,7 +42,7 @@ with TemporaryDirectory() as folder, redirect_stderr(sys.stdout):
     table, scores, saved = (str(Path(folder) / name) for name in ("customers.csv", "scores.csv", "result.json"))
     customers.to_csv(table, index=False)
     outputs = ["--output", scores, "--output", saved]
-    code = main(["importance", table, "--target", "cancelled", "--n-estimators", "200", *outputs])
+    code = main(["importance", table, "--target", "canceled", "--n-estimators", "200", *outputs])
     found, result = pd.read_csv(scores), tw.load(saved)
 
 print("exit code:", code)

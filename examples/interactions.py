@@ -2,9 +2,8 @@
 Which pairs work together?
 ==========================
 
-Does a discount work for everyone, or only for members? A model can use two features separately or together. A test on
-rows the trees never saw shows which: here the price affects all sales in the same way, and the discount only those to
-members.
+A model can use two features separately or together, and a test on rows the trees never saw shows which. Here the price
+affects all sales in the same way, but the discount affects only sales to members.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Used or needed?
 ===============
 
-Does the forest need a feature, or does it merely use it? The features are a signal, a noisy copy of the signal, a
-second signal, and noise. The trees use the copy, because it is informative where they have not yet split on the signal
+A forest may use a feature that it does not need. Here, the features are a signal, a noisy copy of the signal, a second
+signal, and noise. The trees use the copy, because it is informative where they have not yet split on the signal
 often enough. Without the copy, they would predict just as well. Two measures answer the two questions.
 """
 

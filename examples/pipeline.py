@@ -2,8 +2,8 @@
 A table through a pipeline
 ==========================
 
-Which columns of a table matter? The table has numbers, text and missing values, and goes through a scikit-learn
-Pipeline.
+A table with numbers, text and missing values goes through a scikit-learn Pipeline. truewood scores its original
+columns, not the encoded ones.
 """
 
 import matplotlib.pyplot as plt

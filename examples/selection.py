@@ -2,8 +2,8 @@
 Selection inside cross-validation
 =================================
 
-How do you select features and still get an honest test score? Three of sixty columns are useful. In cross-validation, a
-selector in the pipeline chooses features in each fold, from that fold's training rows alone.
+A test score is honest only if the test rows had no part in selecting features. Three of sixty columns are useful here.
+In cross-validation, a selector in the pipeline chooses features in each fold, from that fold's training rows alone.
 """
 
 import matplotlib.pyplot as plt

@@ -59,7 +59,7 @@ def test_a_line_that_was_cut_off_does_not_count_and_goes_with_the_next_entry(res
 
 
 @pytest.mark.parametrize("text", ["a,b\n", "[]\n", '{"key": 1}', '"key"\n'])
-def test_a_first_line_that_is_no_entry_says_nothing(text, tmp_path):
+def test_a_first_line_that_is_no_entry_is_ignored(text, tmp_path):
     (tmp_path / "other").write_text(text)
     assert read_first_entry(tmp_path / "other") == {}
 

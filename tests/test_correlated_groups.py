@@ -95,13 +95,13 @@ def test_tables_without_columns_are_refused():
         tw.correlated_groups([1.0, 2.0])
 
 
-def test_picture_has_all_columns_and_a_colour_a_group(table):
+def test_picture_has_all_columns_and_a_color_a_group(table):
     ax = tw.correlated_groups(table).plot()
     assert sorted(label.get_text() for label in ax.get_yticklabels()) == sorted(table.columns)
     assert not find_lacking(ax.get_title(), "2 groups", "0.7")
-    colours = [line.get_color() for line in ax.lines[:-1]]  # the last is the threshold
-    assert len(colours) == len(table.columns) - 1
-    assert len(set(colours)) == 3
+    colors = [line.get_color() for line in ax.lines[:-1]]  # the last is the threshold
+    assert len(colors) == len(table.columns) - 1
+    assert len(set(colors)) == 3
     assert tw.correlated_groups(table[["age"]]).plot().get_title().startswith("No group")
 
 

@@ -79,7 +79,7 @@ def aggregate_to_root(model, splits, *, weight=None, groups=None, both_roles=1.0
                 unit = row if groups is None else groups[row]
                 own = size / sum(sizes) * (result.contributions[place, j] - result.values[j] / len(test))
                 phi[unit, j] = phi.get((unit, j), 0.0) + own
-    if groups is not None:  # groups of 3 of the 90 rows, which tell less of their spread
+    if groups is not None:  # groups of 3 of the 90 rows, which estimate the spread less precisely
         phi = {key: own * np.sqrt(30 * (90 - 3) / (90 * (30 - 3))) for key, own in phi.items()}
     squares = [sum(own**2 for (_, feature), own in phi.items() if feature == j) for j in range(n_features)]
     units = {unit for unit, _ in phi}
@@ -146,7 +146,7 @@ def test_folds_that_look_like_each_other():
 
 @pytest.mark.parametrize("measure", ["mdi_plus_oob", "sobol_mda"])
 def test_measures_of_in_bag_rows_are_refused(measure):
-    with pytest.raises(ValueError, match=rf"measure='{measure}'.*in-bag.*importance\(\).*rows='oob'"):
+    with pytest.raises(ValueError, match=rf"measure='{measure}'.*in-bag.*importance\(.*rows='oob'"):
         tw.cross_importance(RandomForestRegressor(2), X, y, measure=measure)
 
 
@@ -212,19 +212,19 @@ def test_results_of_cross_validate_need_no_fit():
 
 def test_levels_that_folds_do_not_share():
     rng = np.random.default_rng(0)
-    colour = rng.choice(["red", "blue", "green"], N_ROWS).astype(object)
-    colour[[3, 4]] = "rare"  # only in the first fold
-    frame = pd.DataFrame({"colour": colour, "x": X[:, 0]})
+    color = rng.choice(["red", "blue", "green"], N_ROWS).astype(object)
+    color[[3, 4]] = "rare"  # only in the first fold
+    frame = pd.DataFrame({"color": color, "x": X[:, 0]})
     encoder = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["colour"]), remainder="passthrough"
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["color"]), remainder="passthrough"
     )
     result = tw.cross_importance(make_pipeline(encoder, BOOSTING), frame, y, cv=KFold(3))
-    assert result.feature_names.tolist() == ["colour", "x"]
+    assert result.feature_names.tolist() == ["color", "x"]
     columns = result.expand()
-    levels = [f"onehotencoder__colour_{level}" for level in ("blue", "green", "rare", "red")]
+    levels = [f"onehotencoder__color_{level}" for level in ("blue", "green", "rare", "red")]
     assert sorted(columns.feature_names) == [*levels, "remainder__x"]
-    is_colour = np.char.startswith(columns.feature_names, "onehotencoder")
-    np.testing.assert_allclose(columns.values[is_colour].sum(), result.values[0], rtol=1e-10)
+    is_color = np.char.startswith(columns.feature_names, "onehotencoder")
+    np.testing.assert_allclose(columns.values[is_color].sum(), result.values[0], rtol=1e-10)
     assert columns.per_fold[0, columns.feature_names.tolist().index(levels[2])] == 0.0
 
 
@@ -390,7 +390,7 @@ def test_tables_files_pictures_and_words(tmp_path):
 
 @pytest.mark.statistical
 def test_useless_features_are_rejected_at_the_level_of_the_test():
-    """Scores of useless features vary by `null_std_error`, and twice their variance is needed to say so."""
+    """Scores of useless features vary by `null_std_error`, and twice their variance is needed to show it."""
     values, errors, p_values = [], [], []
     for seed in range(120):
         rng = np.random.default_rng([5, seed])

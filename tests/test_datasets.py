@@ -95,7 +95,7 @@ def test_download_from_loopback(cache, monkeypatch, tmp_path):
     datasets.load_adult()  # from the cache: the server is gone
 
 
-def test_without_a_network_the_error_says_what_to_do(cache, monkeypatch):
+def test_without_a_network_the_error_suggests_what_to_do(cache, monkeypatch):
     monkeypatch.setattr(datasets, "_ADDRESSES", dict.fromkeys(FILES, "http://127.0.0.1:9/data"))
     with pytest.raises(OSError, match=r"boston_house_prices.csv.*http://127.0.0.1:9/data"):
         datasets.load_boston()

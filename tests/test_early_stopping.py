@@ -21,7 +21,7 @@ pytestmark = pytest.mark.any_engine
 
 N_ROWS = 150
 X = np.random.default_rng(0).standard_normal((N_ROWS, 3))
-X[:, 2] = np.arange(N_ROWS)  # says which rows a model sees
+X[:, 2] = np.arange(N_ROWS)  # identifies the rows that a model sees
 Y = X[:, 0] + np.random.default_rng(1).standard_normal(N_ROWS)
 XGB = {"n_estimators": 200, "n_jobs": 1, "early_stopping_rounds": 3}
 LGB = {"n_estimators": 200, "n_jobs": 1, "verbose": -1}

@@ -1,4 +1,4 @@
-"""The examples run as they are, and say what they are there to show."""
+"""The examples run unmodified, and show what they claim."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXPECTED = {
     "directions.py": [r"442 "],
     "first_result.py": [r"\n +bmi +2\d\.\d .*\n +s5 "],
     "from_csv.py": [
-        r"target cancelled: classification, 2 classes",
+        r"target canceled: classification, 2 classes",
         r"left out: customer ",
         r"exit code: 0\n",
         r"significant: calls to support, fee, plan\n",

@@ -169,7 +169,7 @@ def test_lightgbm_raw_scores():
 
 
 @pytest.mark.parametrize("n_classes", [None, 3])
-def test_tree_by_tree_the_mean_product_with_the_centred_target_is_mdi_oob(n_classes):
+def test_tree_by_tree_the_mean_product_with_the_centered_target_is_mdi_oob(n_classes):
     X, y = draw(n_classes=n_classes)
     make = RandomForestRegressor if n_classes is None else RandomForestClassifier
     forest = make(6, random_state=0).fit(X, y)
@@ -180,8 +180,8 @@ def test_tree_by_tree_the_mean_product_with_the_centred_target_is_mdi_oob(n_clas
         lists = [evaluation if t == tree else [] for t in range(6)]
         with pytest.warns(UserWarning, match="explanation"):
             values = tw.explain(forest, X, y, rows=lists).values.reshape(len(X), 5, -1)[evaluation]
-        centred = numbers[evaluation] - numbers[evaluation].mean(axis=0)
-        product = (values * centred[:, np.newaxis]).sum(axis=2).mean(axis=0)
+        centered = numbers[evaluation] - numbers[evaluation].mean(axis=0)
+        product = (values * centered[:, np.newaxis]).sum(axis=2).mean(axis=0)
         np.testing.assert_allclose(product, per_tree[tree], rtol=1e-10, atol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Modules: each is found under its name, and each room says what lives there."""
+"""Modules: each is found under its name and has a docstring."""
 
 from __future__ import annotations
 

@@ -306,7 +306,7 @@ def test_a_damaged_line_is_named(tmp_path):
 @pytest.mark.statistical
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_binary_signal_is_found_among_levels(task):
-    # Ten ordered features of 2 to 11 levels, of which the binary one says something; z is about 6.8 in 400 rows.
+    # Ten ordered features of 2 to 11 levels, of which only the binary one is informative; z is about 6.8 in 400 rows.
     p_values, normal = [], []
     for seed in range(3):
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""The study of selection: its data sets are what they say, its methods run, and a run that was stopped goes on."""
+"""The study of selection: its data sets are as described, its methods run, and a run that was stopped continues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def study(monkeypatch):
         del sys.modules[name]
 
 
-def test_noise_tells_nothing_of_the_target_and_roles_fit(study):
+def test_noise_is_independent_of_the_target_and_roles_fit(study):
     for name, design in study["designs"].DESIGNS.items():
         X, y = design.draw_rows(np.random.default_rng(0), 20_000)
         assert X.shape[1] == len(design.roles), name
@@ -70,7 +70,7 @@ def test_a_run_that_was_stopped_goes_on(study, tmp_path):
     assert results.read_text().splitlines()[:-1] == whole.splitlines()[:-1]
     assert len(lines) == 6
     assert not lines.duplicated(["design", "dataset", "method"]).any()
-    table = study["tables"].summarise(lines).set_index("method")
+    table = study["tables"].summarize(lines).set_index("method")
     assert table.loc["all columns", "false discovery"] == 0.5
     assert table.loc["all columns", "false discovery, wide"] == 0.8
     assert table.loc["only the signals", ["power", "false discovery, wide"]].tolist() == [1, 0]
@@ -81,7 +81,7 @@ def test_a_run_that_was_stopped_goes_on(study, tmp_path):
 def test_the_table_in_the_document_is_the_committed_one(study):
     text = (FOLDER.parent.parent / "docs" / "selection.md").read_text(encoding="utf-8")
     lines = pd.read_csv(FOLDER / "results.csv")
-    table = study["tables"].compare_methods(study["tables"].summarise(lines))
+    table = study["tables"].compare_methods(study["tables"].summarize(lines))
     committed = pd.read_csv(FOLDER / "methods.csv")
     pd.testing.assert_frame_equal(table, committed, rtol=1e-3, check_dtype=False)
     assert study["tables"].write_markdown(committed) in text

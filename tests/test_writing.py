@@ -29,7 +29,7 @@ def run_without_rights(program, *arguments):
     drop = "import os\nif os.getuid() == 0: os.setgid(65534), os.setuid(65534)\n"
     imports = "import sys\nfrom truewood._writing import check_writable, write_file\n"
     command = [sys.executable, "-c", imports + drop + program, *map(str, arguments)]
-    # Coverage could not write its file here either, and would say so.
+    # Coverage could not write its file here either, and would report that.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     return subprocess.run(command, capture_output=True, text=True, env=variables)
 
@@ -80,7 +80,7 @@ except OSError as error:
 
 
 @needs_posix
-def test_where_there_is_no_room_the_old_file_stays(tmp_path):
+def test_without_disk_space_the_old_file_stays(tmp_path):
     """A limit on the size of files fails in the middle of writing, as a full disk does."""
     (tmp_path / "a").write_bytes(b"old")
     program = "import sys; from truewood._writing import write_file\n" + FULL_DISK

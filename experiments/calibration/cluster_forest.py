@@ -1,4 +1,4 @@
-"""Forests whose bags are drawn by cluster, and an adapter that tells truewood these bags."""
+"""Forests with bags drawn by cluster, and an adapter that reports these bags to truewood."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ClusterForestRegressor(RandomForestRegressor):
 
 
 def grow(forest: Any, rng: np.random.Generator, X: np.ndarray, y: np.ndarray, labels: np.ndarray) -> Any:
-    """Grow each tree on the rows of clusters that are drawn with replacement."""
+    """Grow each tree on the rows of clusters drawn with replacement."""
     n_trees, n_clusters = forest.n_estimators, labels.max() + 1
     forest.set_params(bootstrap=False, warm_start=True)
     forest.bags_, forest.n_rows_ = [], len(X)

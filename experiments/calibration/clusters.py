@@ -1,15 +1,15 @@
-"""Are p-values right where rows come in groups? Simulated data sets of clusters without signal, with `groups=`.
+"""Are p-values correct for clustered rows? Simulated data sets of clusters without signal, with `groups=`.
 
 Run: python experiments/calibration/clusters.py [--repetitions 100] [--n-jobs N]
 
 Half of the target's variance is shared by the rows of a cluster. Three features are the same within a cluster (a
-number, a binary one, 20 levels), two differ from row to row (a number, a binary one); none tells anything. The table,
+number, a binary one, 20 levels), two differ from row to row (a number, a binary one); none is informative. The table,
 clusters.csv beside this script, has the share of tests that reject at 5%, with `groups=` and without. A checkpoint
-keeps a line a data set: a run that was stopped goes on where it was. Remove it after a change to the library.
+keeps one line per data set, so an interrupted run resumes. Remove it after a change to the library.
 
-Models are judged on as many held-out clusters (HistGradientBoosting); on the clusters that a tree's bag left out, for
-a forest whose bags are drawn by cluster and known to truewood by an adapter, or not known, with lists of rows; and out
-of bag for a forest whose bags are drawn row by row, which `groups=` refuses.
+Boosted models are evaluated on as many held-out clusters. Forests whose bags are drawn by cluster are evaluated on the
+clusters that a tree's bag left out: truewood knows the bags from an adapter, or gets lists of rows. Forests whose bags
+are drawn row by row, which `groups=` refuses, are evaluated out of bag.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ def make_forest(kind: str, task: str, seed: int) -> Any:
 
 
 def fit_by_cluster(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
-    """A forest whose trees see the rows of drawn clusters, and the rows that each of them does not see."""
+    """A forest whose trees are trained on the rows of drawn clusters, and the other rows of each tree."""
     X, y, labels = draw(rng, sizes, task)
     forest = grow(make_forest("plain", task, seed), rng, X, y, labels)
     return forest, X, y, labels, [np.setdiff1d(np.arange(len(X)), bag) for bag in forest.bags_]
 
 
 def fit_with_bags(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
-    """The same, where truewood knows the bags."""
+    """The same, but truewood knows the bags."""
     X, y, labels = draw(rng, sizes, task)
     return grow(make_forest("known", task, seed), rng, X, y, labels), X, y, labels, "oob"
 
@@ -101,7 +101,7 @@ MODELS = {
     "forest, lists by cluster": fit_by_cluster,
     "forest, bags by row": fit_by_row,
 }
-# Most data sets, where few tell enough.
+# Maximum number of data sets for designs where few suffice.
 MOST = {"forest, bags by row": 10}
 
 

@@ -1,10 +1,10 @@
-"""Are the p-values of `truewood.compare` right? Simulated data sets whose two results are expected the same.
+"""Are the p-values of `truewood.compare` correct? Simulated data sets with two results of equal expectation.
 
 Run: python experiments/calibration/comparison.py [--repetitions 300] [--n-jobs N]
 
-It writes comparison.csv beside this script: how often features that are expected the same are said to differ, and the
-standard error as a share of how far differences vary over data sets. Of two given forests on held-out rows, only noise
-is expected the same, and of others no spread is known; with leaves of other sizes, signals differ.
+It writes comparison.csv beside this script: how often features with equal expectation differ significantly, and the
+standard error as a share of the standard deviation of differences over data sets. For two given forests on held-out
+rows, only noise has equal expectations, and the standard deviation is unknown; signals differ with the leaf size.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def compare_parts(model: object, X: np.ndarray, y: np.ndarray) -> tw.Comparison:
 
 
 def compare_models(rng: np.random.Generator, seed: int, task: str) -> tw.Comparison:
-    """Two forests, of data of their own, on the same held-out rows."""
+    """Two forests, each fit to its own data, on the same held-out rows."""
     X, y = draw(rng, 2 * N_TRAIN + N_TEST, task)
     halves = [slice(N_TRAIN), slice(N_TRAIN, 2 * N_TRAIN)]
     forests = [make_forest(task, seed + k).fit(X[half], y[half]) for k, half in enumerate(halves)]
@@ -75,12 +75,12 @@ def compare_seeds(rng: np.random.Generator, seed: int, task: str, **other: objec
 
 
 def compare_leaves(rng: np.random.Generator, seed: int, task: str) -> tw.Comparison:
-    """Two forests of the same data, out of bag, of which one has far larger leaves."""
+    """Two forests of the same data, out of bag, one of them with far larger leaves."""
     return compare_seeds(rng, seed, task, min_samples_leaf=20, max_features=1)
 
 
 TASKS = ["classification", "regression"]
-# What is compared, tasks, kinds of features that are looked at, and which of them differ.
+# What is compared, tasks, kinds of features to report, and which of them differ.
 DESIGNS: dict[str, tuple[Callable[..., tw.Comparison], list[str], list[str], list[str]]] = {
     "one forest, two halves of held-out rows": (compare_halves, TASKS, list(KINDS), []),
     "one boosted model, two halves of held-out rows": (compare_boosted_halves, ["regression"], list(KINDS), []),

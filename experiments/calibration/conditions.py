@@ -1,12 +1,13 @@
-"""What do tests do where their conditions fail? Copied rows, rare classes, early stopping, serial dependence, a search.
+"""How do tests behave if assumptions fail? Copied rows, rare classes, early stopping, serial dependence, a search.
 
 Run: python experiments/calibration/conditions.py [--repetitions 100] [--n-jobs N] [--designs PATTERN] [--label LABEL]
 
 No feature carries information in any design. The table, conditions.csv beside this script, has the share of tests that
 reject at 5%, for single features that any split uses and for all features together, with standard errors over data
 sets; the share of data sets whose p-values are withheld; and the share with each kind of warning. `label` names the
-state of the library ("before" and "after" in the committed table). A checkpoint keeps one line per data set, so an
-interrupted run continues where it stopped. Remove its lines after a change to the library.
+state of the library: "before" and "after" in the committed table, and where p-values are now withheld also "after, 100
+rows enough", with the earlier threshold of 100 evaluation rows of a class. A checkpoint keeps one line per data set,
+so an interrupted run continues where it stopped. Remove its lines after a change to the library.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from truewood._checkpoint import append_to, read_entries
 
 Floats = np.ndarray
 FORESTS = {"classes": RandomForestClassifier, "numbers": RandomForestRegressor}
-# Words by which warnings are told apart.
+# Words that distinguish warnings.
 WARNINGS = {
     "warned_copies": "copies",
     "warned_synthetic": "SMOTE",
@@ -91,6 +92,19 @@ def score_copies_in_folds(rng: np.random.Generator, seed: int, task: str, share:
     rows = np.append(np.arange(len(y)), rng.choice(len(y), n_copies))
     rows = rng.permutation(rows)
     return tw.cross_importance(make_forest(task, seed, n_estimators=50), X[rows], y[rows], cv=5, progress=False)
+
+
+def score_copies_in_batches(rng: np.random.Generator, seed: int, task: str, share: float) -> Any:
+    """Copies among 300 held-out rows that are read in two parts."""
+    n_copies = round(share * 300)
+    X, y = draw(rng, 600 - n_copies, task)
+    forest = make_forest(task, seed).fit(X[:300], y[:300])
+    rows = np.arange(300, len(y))
+    rows = rng.permutation(np.append(rows, rng.choice(rows, n_copies, replace=False)))
+    accumulator = tw.ImportanceAccumulator(forest)
+    for part in np.array_split(rows, 2):
+        accumulator.update(X[part], y[part])
+    return accumulator.finish()
 
 
 def score_categories(rng: np.random.Generator, seed: int) -> Any:
@@ -209,6 +223,11 @@ DESIGNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
         for task in FORESTS
     },
     "copies, 5% of 300 rows, folds": partial(score_copies_in_folds, task="numbers", share=0.05),
+    **{
+        f"copies, {share:.0%} of 300 rows in batches, {task}": partial(score_copies_in_batches, task=task, share=share)
+        for share in (0.05, 0.5)
+        for task in FORESTS
+    },
     "copies, rare class of 30% oversampled": partial(score_oversampled, share=0.3),
     "copies, rare class of 10% oversampled": partial(score_oversampled, share=0.1),
     "copies, SMOTE": score_smote,
@@ -218,7 +237,7 @@ DESIGNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
             score_balanced, n_oob=n_oob, n_rows=n_rows, n_rare=n_rare
         )
         for n_rows, n_rare in ((300, 21), (1000, 70))
-        for n_oob in (0, 0.1, 0.5, 1, 2, 5, 10)
+        for n_oob in (0, 0.1, 0.5, 1, 2, 3, 5, 10)
     },
     **{
         f"balanced, 21 of 300 rows rare, {n_oob:g} out of bag, {n_trees} trees": partial(

@@ -1,9 +1,9 @@
-"""Are the p-values and intervals of `cross_importance` right, and what do they gain over a split of the rows?
+"""Are the p-values and intervals of `cross_importance` correct, and what do they gain over a single split?
 
 Run: python experiments/calibration/cross_validation.py [--repetitions 100] [--n-jobs N] [--designs PATTERN]
 
-Boosted models of three libraries are fit to five folds, and beside that to three quarters of the same rows, which the
-last quarter evaluates. It writes cross_validation.csv beside this script, a line for each design, model and kind of
+Boosted models of three libraries are fit to five folds, and also to three quarters of the same rows, evaluated on the
+last quarter. It writes cross_validation.csv beside this script, a line for each design, model and kind of
 feature, and a checkpoint from which a stopped run resumes; remove the checkpoint after a change to the library.
 """
 
@@ -38,7 +38,7 @@ from truewood._progress import show_progress
 REG: dict[str, Any] = {"task": "regression"}
 STRONG: dict[str, Any] = {"signal": (("continuous", 2.0),)}
 ONE: dict[str, Any] = {"per_kind": 1}
-# Model and settings by library; stumps are what the variance of pairs matters most to.
+# Model and settings by library; the variance of pairs matters most for stumps.
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "HistGradientBoosting": (HIST, {"max_iter": 40}),
     "LightGBM": ("lightgbm.LGBM", {"n_estimators": 40, "n_jobs": 1, "verbose": -1}),
@@ -106,7 +106,7 @@ def tabulate(entries: list[Entry]) -> pd.DataFrame:
         design = DESIGNS[str(name)]
         parts = {part: np.array(found[part].tolist()) for part in ("value", "std_error", "low", "high")}
         p_value, split = np.array(found["p_value"].tolist()), np.array(found["split"].tolist())
-        # What the tests would say if contributions of rows were independent.
+        # What the tests would find if contributions of rows were independent.
         with np.errstate(divide="ignore", invalid="ignore"):
             z_score = parts["value"] / np.array(found["null_std_error"].tolist())
         naive = np.where(np.isfinite(z_score), norm.sf(z_score * np.sqrt(2.0)), 1.0)

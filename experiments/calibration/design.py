@@ -1,4 +1,4 @@
-"""A design: how its data sets are drawn, the model that is fit to them, and what truewood says of it."""
+"""A design: how its data sets are drawn, the model that is fit to them, and truewood's result."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ HIST = "sklearn.ensemble.HistGradientBoosting"
 FOLLOWER = "follower, correlation "
 _ENDING = {"classification": "Classifier", "regression": "Regressor"}
 _CAUSAL = ("causal", "causal residuals")
+# Versions before the residual test can also run the studies, to measure the effect of a change.
+HAS_RESIDUAL_TEST = "residual_values" in tw.ImportanceResult.__dataclass_fields__
 _DIGITS = 5
 
 
@@ -49,9 +51,9 @@ class Design:
     n_rows : int
         Rows of a data set; held-out rows are as many again.
     task : {"classification", "regression", "survival", "causal", "causal residuals"}
-        What the target is; "causal" is an outcome and a treatment as they are, or less their cross-fitted means.
+        What the target is; "causal" is an outcome and a treatment, "causal residuals" both minus cross-fitted means.
     model : str
-        Full name of the class; for classes and numbers "Classifier" or "Regressor" is put behind it.
+        Full name of the class; for classes and numbers, "Classifier" or "Regressor" is appended.
     options : dict
         Settings of the model.
     measure : str or None
@@ -59,30 +61,30 @@ class Design:
     rows : {"auto", "heldout", "lists"}
         What scores the trees. "lists" are the out-of-bag rows, passed as lists.
     inference : bool or str
-        Passed to `importance`. True means that the usual test and, where it is available, the residual test are done.
+        Passed to `importance`. True runs the usual test and, if available, the residual test.
     kinds, per_kind
         Kinds of useless features, and how many of each.
     correlation : float
         Between the useless features.
     followers : tuple of float
-        Features without a part of their own in the target, correlated so much with the first one that has signal.
+        Features without an effect of their own: their correlations with the first feature that has signal.
     signal : tuple of (kind, strength)
-        Features that tell something, put first.
+        Informative features, which come first.
     effect : str
-        What the target's mean is of them; a name in EFFECTS.
+        The target's mean as a function of them; a name in EFFECTS.
     classes, heldout_classes
-        Shares of the classes, and where they differ those in the held-out rows.
+        Shares of the classes, and those in the held-out rows if they differ.
     noise : str
-        Of a regression target; a name in NOISES.
+        Noise of a regression target; a name in NOISES.
     moved_noise : float
         How much the first useless feature of each kind moves the log of the size of the noise; of survival times that
         of the time of censoring, of causal data the treatment and the outcome, but not the effect.
     weights : str or None
         Sample weights; a name in WEIGHTS.
     is_sparse, has_mirror, has_peers, has_classes : bool
-        Whether X is a sparse matrix, whether mirrored p-values are asked for, other tests, and p-values by class.
+        Whether X is a sparse matrix, and whether to compute mirrored p-values, other tests, and p-values by class.
     most : int or None
-        Most data sets, where one is costly.
+        Maximum number of data sets, for costly designs.
     data : str
         Designs with the same name here draw the same data sets; by default each draws its own.
     """
@@ -114,7 +116,7 @@ class Design:
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Kinds of all features; one that moves the noise, or what stands in its place, says so."""
+        """Kinds of all features; the name of one that affects the noise, or its equivalent, says so."""
         moves = [MOVES[self.task] if self.moved_noise and not place else "" for place in range(self.per_kind)]
         return (
             *(kind for kind, _ in self.signal),
@@ -124,16 +126,16 @@ class Design:
 
     @property
     def has_residual_test(self) -> bool:
-        """Whether the residual test is available."""
+        """Whether the residual test is available, in this design and this version of truewood."""
         has_scores = self.model in (BOOSTING, HIST) and self.task == "classification" and len(self.classes) > 2
         is_ufi = self.measure == "ufi" and self.task != "classification"
         is_weighted = self.measure == "mdi_oob" or self.weights or self.options.get("class_weight") == "balanced"
         is_available = not (has_scores or is_ufi or is_weighted or self.task == "survival")
-        return self.inference is True and is_available
+        return self.inference is True and is_available and HAS_RESIDUAL_TEST
 
     @property
     def absent_library(self) -> str | None:
-        """The library that the model needs, where it is not installed."""
+        """The library that the model needs, if it is not installed."""
         library = self.model.partition(".")[0]
         return None if importlib.util.find_spec(library) else library
 
@@ -143,7 +145,7 @@ class Design:
         return f"{zlib.crc32(repr(self).encode()):08x}"
 
     def count(self, repetitions: int) -> int:
-        """Number of data sets, where so many are asked for."""
+        """Number of data sets to draw, given the number requested."""
         return min(repetitions, self.most or repetitions)
 
     def make_model(self, seed: int) -> Any:
@@ -162,7 +164,7 @@ def _above(share: float, u: Floats) -> Floats:
 
 
 def _thin_out(n_levels: int, u: Floats, share: float = 0.05) -> Floats:
-    """Zero but for a share of rows, which have one of the levels 1, 2, ...; a number if there are none."""
+    """Zero except for a share of rows, which have one of the levels 1, 2, ..., or a number if there are no levels."""
     place = 1.0 - stats.norm.sf(u) / share  # uniform where positive
     return np.where(place <= 0, 0.0, np.ceil(n_levels * place) if n_levels else 1.0 + place)
 
@@ -183,14 +185,14 @@ MAKERS: dict[str, Callable[[Floats], Floats]] = {
 }
 
 
-def _standardise(kind: str, x: Floats) -> Floats:
+def _standardize(kind: str, x: Floats) -> Floats:
     """What a feature of this kind does to the target at strength 1; levels have an effect each, in no order."""
     if kind.endswith("levels"):
         return np.random.default_rng(7).standard_normal(50)[x.astype(int)]
     return 2 * x - 1 if kind == "binary" else x
 
 
-# The mean of the target by the features with signal (in columns, as `_standardise` gives them) and their strengths.
+# The mean of the target by the features with signal (in columns, as `_standardize` gives them) and their strengths.
 EFFECTS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "sum": lambda z, strength: z @ strength,
     "xor": lambda z, strength: strength[0] * (2.0 * ((z[:, 0] > 0) ^ (z[:, 1] > 0)) - 1.0),
@@ -227,7 +229,7 @@ def draw(design: Design, rng: np.random.Generator, n_rows: int, *, is_heldout: b
     X = np.column_stack([make(u) for make, u in zip(makers, latent.T, strict=True)]).astype(float)
     mean = np.zeros(n_rows)
     if n_signal:
-        parts = [_standardise(kind, X[:, j]) for j, (kind, _) in enumerate(design.signal)]
+        parts = [_standardize(kind, X[:, j]) for j, (kind, _) in enumerate(design.signal)]
         mean = EFFECTS[design.effect](np.column_stack(parts), np.array([strength for _, strength in design.signal]))
     moving = [j for j, kind in enumerate(design.features) if moves and kind.endswith(moves)]
     moved = design.moved_noise * stats.zscore(X[:, moving], axis=0).sum(axis=1) if moving else np.zeros(n_rows)
@@ -254,7 +256,7 @@ def _draw_survival(rng: np.random.Generator, log_hazard: Floats, censoring: Floa
 
 
 def _cross_fit(X: Floats, y: Floats) -> Floats:
-    """Means of outcome and treatment given X, for each row from forests that have not seen it."""
+    """Means of outcome and treatment given X, for each row from forests that were not trained on it."""
     forest = RandomForestRegressor(50, min_samples_leaf=5, random_state=0)
     return np.column_stack([cross_val_predict(forest, X, column) for column in y.T])
 
@@ -315,14 +317,14 @@ def fit_and_score(name: str, design: Design, number: int) -> Fitted:
 
 
 def run_one(name: str, design: Design, number: int, describe: Callable[[Fitted], Record]) -> Record:
-    """The checkpoint's entry of one data set: what `describe` says of it, and what it cost; or what went wrong."""
+    """The checkpoint entry of a data set: the output of `describe` and the cost, or the error."""
     entry: Record = {"design": name, "fingerprint": design.fingerprint, "number": number}
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         try:
             entry |= _shorten(describe(fit_and_score(name, design, number)))
-        except Exception as error:  # a long run goes on, and says at its end what failed
+        except Exception as error:  # a long run continues, and reports failures at its end
             entry["error"] = f"{type(error).__name__}: {error}"
     entry["warnings"] = sorted({str(warning.message)[:200] for warning in caught})
     entry["seconds"] = round(time.perf_counter() - start, 3)

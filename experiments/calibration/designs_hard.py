@@ -97,7 +97,7 @@ BOOSTED = {
     }.items()
     for task, settings in TASKS.items()
 }
-# Not nulls: what each test makes of features without a part of their own in the target.
+# Not nulls: how each test treats features without an effect of their own on the target.
 FOLLOWERS = {
     f"followers, {name}{task}": Design(followers=(0.5, 0.7, 0.9), **{**STRONG, **settings, **more})
     for name, more in {

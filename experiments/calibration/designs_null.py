@@ -135,7 +135,7 @@ BOOSTED = {
 }
 
 # 20,000 rows are costly: fewer data sets.
-_HIST_LARGE = {"max_iter": 50, "early_stopping": False}  # which stops where there is nothing to learn
+_HIST_LARGE = {"max_iter": 50, "early_stopping": False}  # which stops if there is nothing to learn
 _LARGE: dict[str, Any] = {"n_rows": 20_000, "most": 100, "options": {"n_estimators": 50}}
 LARGE = {
     **{

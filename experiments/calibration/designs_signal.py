@@ -1,4 +1,4 @@
-"""Designs with signal: do intervals hold the expected score, and do tests find the feature?"""
+"""Designs with signal: do intervals contain the expected score, and do tests find the feature?"""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _COVERAGE: dict[str, Design] = {
     },
 }
 _BAGS = "bags of 1000 trees: "
-# Where rows decide which splits there are, once more with errors from the bags.
+# Again with errors from the bags, for designs in which rows determine the splits.
 COVERAGE = _COVERAGE | {
     _BAGS + name: replace(design, inference="bags", options={**design.options, "n_estimators": 1000}, data=name)
     for name, design in _COVERAGE.items()
@@ -81,7 +81,7 @@ PEERS = "300 rows, beside other tests"  # costly: few data sets
 _STRENGTHS = (0.0, 0.15, 0.3)
 _BESIDE: dict[str, Any] = {"n_rows": 300, **HELD_OUT}
 _RARE_CLASS: dict[str, Any] = {"n_rows": 1000, "classes": (0.9, 0.1)}
-# One strength after the other, and whether a strong feature stands beside the one that is tested.
+# Each strength, with and without a strong feature beside the one that is tested.
 _POWER: dict[str, tuple[tuple[float, ...], bool, dict[str, Any]]] = {
     PEERS: (_STRENGTHS, False, {"n_rows": 300, "has_peers": True, "most": 16}),
     **{

@@ -2,8 +2,8 @@
 
 Run: python experiments/calibration/moved_noise.py [--repetitions 60] [--n-jobs N]
 
-Writes moved_noise.csv and moved_noise.png beside this script. The target has mean zero whatever the features are; one
-of six features says whether its noise is small or three times as large. Both measures score the same forests.
+Writes moved_noise.csv and moved_noise.png beside this script. The target always has mean zero; one
+of six features determines whether its noise is small or three times as large. Both measures score the same forests.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from design import Fitted
+from design import HAS_RESIDUAL_TEST, Fitted
 from scipy import stats
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import train_test_split
@@ -46,7 +46,7 @@ def compare_tests(fitted: Fitted) -> dict[str, Answer]:
 
 def drop_residual_test(result: tw.ImportanceResult) -> tw.ImportanceResult:
     """The result with the usual test."""
-    return replace(result, residual_values=None, residual_std_error=None)
+    return replace(result, residual_values=None, residual_std_error=None) if HAS_RESIDUAL_TEST else result
 
 
 def _take_time(ask: Callable[[Fitted], float], fitted: Fitted) -> Answer:
@@ -72,7 +72,7 @@ def _permute(fitted: Fitted) -> float:
 
 
 def _run_ranger(fitted: Fitted) -> dict[str, Answer]:
-    """P-values by ranger's importance_pvalues, where R and ranger are installed."""
+    """P-values by ranger's importance_pvalues, if R and ranger are installed."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.csv"
         X: np.ndarray = fitted.X

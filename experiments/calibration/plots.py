@@ -21,7 +21,7 @@ def draw_qq(p_values: dict[str, dict[str, np.ndarray]], path: Path) -> None:
     n_columns = 6
     n_rows = -(-len(p_values) // n_columns)
     height = 2.4 * n_rows + 1.0
-    figure = Figure(figsize=(2.5 * n_columns, height))  # to lay so many panels out by their contents takes minutes
+    figure = Figure(figsize=(2.5 * n_columns, height))  # an automatic layout of this many panels takes minutes
     figure.subplots_adjust(0.06, 0.7 / height, 0.99, 1 - 0.3 / height, wspace=0.08, hspace=0.25)
     axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
     for ax in axes[len(p_values) :]:
@@ -66,7 +66,7 @@ def draw_coverage(table: pd.DataFrame, path: Path) -> None:
 
 
 def draw_power(table: pd.DataFrame, path: Path) -> None:
-    """Share of data sets in which each test rejects; of the design in which there are several tests."""
+    """Share of data sets in which each test rejects, for designs with several tests."""
     table = table[(table["design"] == PEERS) & (table["test"] != FIT)]
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     axes = figure.subplots(1, len(KINDS), sharey=True)

@@ -1,4 +1,4 @@
-"""Are the p-values and intervals right? Simulated data sets without and with signal, and what the tests say of them.
+"""Are the p-values and intervals correct? Tests on simulated data sets without and with signal.
 
 Run: python experiments/calibration/study.py null|coverage|power|all [--first 0] [--repetitions 300]
     [--n-jobs N] [--designs PATTERN] [--without PATTERN] [--seconds S]
@@ -45,7 +45,7 @@ from truewood._progress import show_progress
 
 @dataclass(frozen=True)
 class Study:
-    """Designs, what is kept of each data set, and the table of all."""
+    """Designs, what to keep of each data set, and the table of all of them."""
 
     designs: dict[str, Design]
     describe: Callable[[Fitted], Record]
@@ -78,7 +78,7 @@ def choose(study: Study, patterns: str, without: str) -> dict[str, Design]:
 
 
 def read_done(checkpoint: Path, designs: dict[str, Design]) -> Entries:
-    """What the checkpoint holds of these designs, in the order of their numbers; failures do not count."""
+    """The entries of these designs in the checkpoint, in the order of their numbers, without failures."""
     keys = {"design", "fingerprint", "number"}
     by_number: dict[str, dict[int, Record]] = {name: {} for name in designs}
     for entry in read_entries(checkpoint, keys=keys, label=str(checkpoint)):
@@ -98,7 +98,7 @@ def run(
     n_jobs: int,
     seconds: float,
 ) -> None:
-    """Run what the checkpoint does not hold, the first data sets of all designs before the second ones."""
+    """Run what the checkpoint lacks: the first data set of every design, then the second, and so on."""
     end = time.monotonic() + seconds
     done = {(name, e["number"]) for name, found in read_done(checkpoint, designs).items() for e in found}
     wanted = [(name, number) for number in numbers for name in designs if number < designs[name].count(numbers.stop)]
@@ -121,8 +121,8 @@ def run(
         print(f"failed {n_times} times: {failure}")
 
 
-def summarise(title: str, study: Study, entries: Entries, folder: Path) -> None:
-    """Write the table and the plot of all that is done."""
+def summarize(title: str, study: Study, entries: Entries, folder: Path) -> None:
+    """Write the table and the plot of everything finished."""
     designs = study.designs
     table = study.tabulate(designs, entries)
     table.to_csv(folder / f"{title}.csv", index=False, float_format="%.4g")
@@ -144,7 +144,7 @@ def summarise(title: str, study: Study, entries: Entries, folder: Path) -> None:
 
 
 def tabulate_costs(designs: dict[str, Design], entries: Entries) -> pd.DataFrame:
-    """Mean seconds a data set on one core, and most data sets, by design."""
+    """Mean seconds per data set on one core, and the maximum number of data sets, by design."""
     return pd.DataFrame(
         {
             "design": name,
@@ -179,7 +179,7 @@ def main() -> None:
         if not entries:
             print(f"{title}: nothing is done yet")
             continue
-        summarise(title, study, entries, options.folder)
+        summarize(title, study, entries, options.folder)
         if options.costs:
             print(tabulate_costs(study.designs, entries).to_string(index=False))
 

@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of a data set, and the tables that come of it."""
+"""What a checkpoint keeps of a data set, and the tables computed from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Entries = dict[str, list[Record]]
 
 
 def describe_null(fitted: Fitted) -> Record:
-    """Z-scores of all features by each test, and of all together; 0 where no split uses the feature."""
+    """Z-scores of all features by each test, and of all together; 0 if no split uses the feature."""
     result = fitted.result
     usual = drop_residual_test(result)
     record = {"p_value": usual.z_score, "total_p_value": float(find_z_score(result.values.sum(), result.total_error))}
@@ -78,7 +78,7 @@ def tabulate_null(designs: dict[str, Design], entries: Entries) -> pd.DataFrame:
 
 
 def find_p(z: np.ndarray) -> np.ndarray:
-    """P-values of z-scores; 1 where no split uses the feature."""
+    """P-values of z-scores; 1 if no split uses the feature."""
     return find_p_value(z, (z != 0).astype(float))
 
 
@@ -127,7 +127,7 @@ def collect_p_values(designs: dict[str, Design], entries: Entries) -> dict[str, 
 
 
 def tabulate_coverage(designs: dict[str, Design], entries: Entries) -> pd.DataFrame:
-    """Share of data sets whose interval holds the expected score, by design."""
+    """Share of data sets whose interval contains the expected score, by design."""
     rows = []
     for name, found in entries.items():
         table = pd.DataFrame(found)

@@ -1,17 +1,19 @@
-"""How often are rows of SMOTE recognized, and how often is a table without such rows taken for one?
+"""How often are SMOTE rows detected, and how often is a table without such rows flagged?
 
 Run: python experiments/calibration/synthetic_rows.py [--repetitions 60]
 
-Prints the share of tables in which synthetic rows are found. Needs imbalanced-learn for the tables of SMOTE.
+The table, synthetic_rows.csv beside this script, has the share of tables in which synthetic rows are found. Needs
+imbalanced-learn for the tables of SMOTE.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from truewood._rows.copies import encode_table
 from truewood._rows.dependent_rows import has_synthetic_rows
@@ -20,7 +22,7 @@ Rng = np.random.Generator
 
 
 def draw_amounts(rng: Rng, n_rows: int, n_columns: int, share: float) -> np.ndarray:
-    """Amounts, a share of which is zero."""
+    """Amounts, a share of them zero."""
     return rng.gamma(1.0, 1.0, (n_rows, n_columns)) * (rng.random((n_rows, n_columns)) >= share)
 
 
@@ -88,8 +90,6 @@ def list_tables(seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     for name, draw in PLAIN.items():
         X = draw(rng)
         yield name, X, rng.integers(0, 2, len(X))
-    if importlib.util.find_spec("imblearn") is None:
-        return
     for share in (0.1, 0.2, 0.3, 0.4):
         for n_rows in (100, 300, 1000):
             yield f"SMOTE, {n_rows} rows, a class of {share:.0%}", *resample(rng, share, n_rows, seed)
@@ -99,13 +99,21 @@ def list_tables(seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=60, help="tables of each kind")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
     found: dict[str, int] = {}
     for seed in range(options.repetitions):
         for name, X, y in list_tables(seed):
             found[name] = found.get(name, 0) + has_synthetic_rows(encode_table(X), y)
-    for name, n_times in found.items():
-        print(f"{n_times / options.repetitions:4.0%}  {name}")
+    table = pd.DataFrame(
+        {
+            "kind": list(found),
+            "tables": options.repetitions,
+            "found": [n_found / options.repetitions for n_found in found.values()],
+        }
+    )
+    table.to_csv(options.output, index=False, float_format="%.4g")
+    print(table.to_string(index=False, float_format=lambda share: f"{share:.0%}"))
 
 
 if __name__ == "__main__":

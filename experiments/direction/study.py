@@ -1,4 +1,4 @@
-"""How often the direction of a feature is named right, on tables where it is known.
+"""How often the direction of a feature is correct, on tables where it is known.
 
 Writes words.csv (shares of right words by model, table, noise, rows and feature) and thresholds.csv (the same for other
 thresholds, all cases together) beside this file, in about seven minutes of one core. Run it from the root of the
@@ -51,7 +51,7 @@ SWITCHES = {"up for 95 %": 0.95, "up for 80 %": 0.8, "up for 60 %": 0.6}
 
 
 def draw_shapes(rng: np.random.Generator, n_rows: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Features that add up, each of variance 1, but the weak one."""
+    """Additive features, each of variance 1 except the weak one."""
     names = [name for name in SHAPES if name not in ("levels", "stand-in")]
     X = pd.DataFrame(rng.uniform(-1, 1, (n_rows, len(names))), columns=names)
     X["levels"] = rng.choice(["north", "east", "south", "west"], n_rows)
@@ -86,7 +86,7 @@ TABLES = {"shapes": (draw_shapes, SHAPES), "partners": (draw_partners, PARTNERS)
 
 
 def name_directions(table: str, model: str, n_rows: int, noise: float, seed: int) -> list[dict[str, object]]:
-    """Draw a table, score it as the command does, and list what is said of each feature."""
+    """Draw a table, score it as the command does, and list the direction of each feature."""
     draw, truths = TABLES[table]
     rng = np.random.default_rng([seed, n_rows])
     X, y = draw(rng, n_rows)

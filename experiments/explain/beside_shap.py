@@ -29,13 +29,13 @@ N_REPEATS = 3
 
 
 def draw_additive(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Four features that add up, and sixteen that say nothing."""
+    """Four additive features, and sixteen of noise."""
     X = rng.standard_normal((1200, 20))
     return X, 2 * X[:, 0] + X[:, 1] ** 2 + np.sin(2 * X[:, 2]) + 0.5 * X[:, 3] + rng.standard_normal(1200)
 
 
 def draw_product(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Two pairs of features that matter only together, and sixteen that say nothing."""
+    """Two pairs of features that matter only together, and sixteen of noise."""
     X = rng.standard_normal((1200, 20))
     return X, np.sign(X[:, 0] * X[:, 1]) + X[:, 2] * X[:, 3] + 0.5 * rng.standard_normal(1200)
 
@@ -59,7 +59,7 @@ def list_cases() -> dict[str, tuple[object, np.ndarray, np.ndarray]]:
 
 
 def compare(model: object, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Fit on all rows but some, explain these both ways."""
+    """Fit on all rows but some, and explain these in both ways."""
     order = np.random.default_rng(1).permutation(len(X))
     new, old = order[:N_EXPLAINED], order[N_EXPLAINED:]
     model.fit(X[old], y[old])

@@ -139,7 +139,7 @@ def log_odds(joint: float) -> Draw:
 
 
 def third_variable(is_seen: bool) -> Draw:
-    """Two features that depend on a third one, which the model may see."""
+    """Two features that depend on a third one, which may be a column of the table."""
 
     def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
         z, X = rng.normal(size=n), rng.normal(size=(n, 6))

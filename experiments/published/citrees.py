@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import complete, parse_options, write_markdown, write_table
+from common import complete, parse_options, write_parts, write_table
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import RFE, f_classif
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -218,16 +218,16 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The table of docs/published.md: the methods that were run."""
+    """The tables of docs/published.md: the methods that were run."""
     table = table[table["measured"].notna()]
     cells = {
-        "task": table["task"],
         "ranking": table["method"],
         "mean rank": [f"{row.measured:.2f} ± {row.std_error:.2f}" for row in table.itertuples()],
         "mean score": [f"{score:.3f}" for score in table["score"]],
         "published mean rank": ["" if np.isnan(rank) else f"{rank:.2f}" for rank in table["published"]],
     }
-    return write_markdown(pd.DataFrame(cells))
+    shown = pd.DataFrame(cells)
+    return write_parts({task.capitalize(): own for task, own in shown.groupby(table["task"], sort=False)})
 
 
 def main() -> None:

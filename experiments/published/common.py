@@ -81,7 +81,7 @@ def has_data(variable: str, name: str) -> bool:
     return bool(os.environ.get(variable)) and (Path(os.environ[variable]) / name).exists()
 
 
-def summarise(lines: pd.DataFrame, by: list[str], value: str) -> pd.DataFrame:
+def summarize(lines: pd.DataFrame, by: list[str], value: str) -> pd.DataFrame:
     """Mean and standard error over repetitions, groups in the order of the lines."""
     groups = lines.groupby(by, sort=False)[value]
     table = groups.agg(measured="mean", std_error="sem", repetitions="size")
@@ -93,6 +93,11 @@ def write_markdown(table: pd.DataFrame) -> str:
     rows = [list(table.columns), ["---"] * table.shape[1]]
     rows += table.astype(object).where(table.notna(), "").to_numpy().tolist()
     return "".join("| " + " | ".join(map(str, row)) + " |\n" for row in rows)
+
+
+def write_parts(parts: dict[str, pd.DataFrame]) -> str:
+    """Tables in Markdown, one below the other, each after its title: narrower than all columns in one."""
+    return "\n".join(f"{title}:\n\n{write_markdown(table)}" for title, table in parts.items())
 
 
 def write_table(table: pd.DataFrame, path: Path) -> pd.DataFrame:

@@ -151,13 +151,11 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 def show(table: pd.DataFrame) -> str:
     """The table of docs/published.md: power, and false discoveries in parentheses."""
     cells = [f"{row.power:.2f} ({100 * row.false:.0f}%)" for row in table.itertuples()]
-    design = [f"{row.design} (> {row.asked}, < {100 * row.level:.0f}%)" for row in table.itertuples()]
-    wide = table.assign(cell=cells, column=design).pivot_table(
-        index="method", columns="column", values="cell", aggfunc="first"
-    )
-    return write_markdown(
-        wide.reindex(index=table["method"].unique(), columns=pd.unique(pd.Series(design))).reset_index()
-    )
+    wide = table.assign(cell=cells).pivot_table(index="method", columns="design", values="cell", aggfunc="first")
+    wide = wide.reindex(index=table["method"].unique(), columns=table["design"].unique())
+    required = [f"> {row.asked} (< {100 * row.level:.0f}%)" for row in table.drop_duplicates("design").itertuples()]
+    wide.loc["required"] = required
+    return write_markdown(wide.reset_index())
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from common import complete, find_auroc, find_data, has_data, parse_options, summarise, write_markdown, write_table
+from common import complete, find_auroc, find_data, has_data, parse_options, summarize, write_parts, write_table
 from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.preprocessing import minmax_scale
@@ -139,7 +139,7 @@ def list_published() -> pd.DataFrame:
 def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
     """Means beside the published ones; methods that were only published come last."""
     published = list_published()
-    table = summarise(lines, ["design", "depth", "method"], "auroc").merge(published, how="outer")
+    table = summarize(lines, ["design", "depth", "method"], "auroc").merge(published, how="outer")
     order = list(dict.fromkeys([*METHODS, *published["method"]]))
     places = {"design": DESIGNS.index, "depth": [*DEPTHS].index, "method": order.index}
     keys = pd.DataFrame({name: table[name].map(place) for name, place in places.items()})
@@ -147,7 +147,7 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The table of docs/published.md: measured, and published in parentheses."""
+    """The tables of docs/published.md: measured, and published in parentheses."""
     cells = [
         (f"{row.measured:.2f}" if row.measured == row.measured else "")
         + (f" ({row.published:.2f})" if row.published == row.published else "")
@@ -156,7 +156,12 @@ def show(table: pd.DataFrame) -> str:
     table = table.assign(cell=[cell.strip() for cell in cells], column=table["design"] + ", " + table["depth"])
     columns = [f"{design}, {depth}" for design in DESIGNS for depth in DEPTHS]
     wide = table.pivot_table(index="method", columns="column", values="cell", aggfunc="first").reindex(columns=columns)
-    return write_markdown(wide.reindex(table["method"].unique()).dropna(axis=1, how="all").reset_index())
+    wide = wide.reindex(table["method"].unique()).dropna(axis=1, how="all")
+    parts = {}
+    for kind in dict.fromkeys(column.partition(", ")[0] for column in wide):
+        own = wide.filter(regex=f"^{kind}, ")
+        parts[kind[0].upper() + kind[1:]] = own.rename(columns=lambda column: column.partition(", ")[2]).reset_index()
+    return write_parts(parts)
 
 
 def main() -> None:

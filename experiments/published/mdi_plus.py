@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import complete, find_auroc, find_data, has_data, parse_options, summarise, write_markdown, write_table
+from common import complete, find_auroc, find_data, has_data, parse_options, summarize, write_parts, write_table
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -149,23 +149,25 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
     lines = lines.assign(
         gain=lines["auroc"] - usual.loc[list(lines[[*keys, "number"]].itertuples(index=False))].to_numpy()
     )
-    table = summarise(lines, [*keys, "method"], "auroc")
-    table["gain"] = summarise(lines, [*keys, "method"], "gain")["measured"]
+    table = summarize(lines, [*keys, "method"], "auroc")
+    table["gain"] = summarize(lines, [*keys, "method"], "gain")["measured"]
     return table
 
 
 def show(table: pd.DataFrame) -> str:
-    """The table of docs/published.md: means over covariates, strengths and sizes."""
+    """The tables of docs/published.md: means over covariates, strengths and sizes."""
     columns = [f"{response}, {kind}" for kind in STRENGTHS for response in RESPONSES]
     named = table.assign(column=table["response"] + ", " + table["kind"])
     wide = named.pivot_table(index="method", columns="column", values="measured", sort=False)[columns]
-    wide.insert(0, "all", wide.mean(axis=1))
     gains = table.groupby("method")["gain"]
     gain, error = gains.mean()[wide.index], gains.sem()[wide.index]
-    wide = wide.map("{:.3f}".format)
     differences = [f"{a:+.3f} ± {b:.3f}" if b > 0 else "" for a, b in zip(gain, error, strict=True)]
-    wide.insert(1, "minus the default", differences)
-    return write_markdown(wide.reset_index())
+    means = wide.mean(axis=1).map("{:.3f}".format)
+    parts = {"All responses": pd.DataFrame({"AUROC": means, "minus the default": differences})}
+    for kind in STRENGTHS:
+        own = wide.filter(regex=f", {kind}$").map("{:.3f}".format)
+        parts[kind.capitalize()] = own.rename(columns=lambda column: column.rpartition(", ")[0])
+    return write_parts({title: part.reset_index() for title, part in parts.items()})
 
 
 def main() -> None:

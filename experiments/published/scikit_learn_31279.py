@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from common import FOLDER, write_markdown, write_table
+from common import FOLDER, write_parts, write_table
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -81,14 +81,12 @@ def tabulate() -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The table of docs/published.md."""
-    rows = []
-    for task, own in table.groupby("task", sort=False):
-        for row in own[own["feature"] < 4].itertuples():
-            rows.append([task, row.feature, *(f"{v:.5f}" for v in (row.pull_request, row.ufi, row.ufi_centered))])
-    return write_markdown(
-        pd.DataFrame(rows, columns=["task", "feature", "pull request", "truewood `ufi`", "truewood `ufi_centered`"])
-    )
+    """The tables of docs/published.md."""
+    columns = ["pull_request", "ufi", "ufi_centered"]
+    shown = table.loc[table["feature"] < 4, ["task", "feature", *columns]]
+    shown[columns] = shown[columns].map("{:.5f}".format)
+    shown.columns = ["task", "feature", "pull request", "`ufi`", "`ufi_centered`"]
+    return write_parts({task.capitalize(): own.drop(columns="task") for task, own in shown.groupby("task", sort=False)})
 
 
 def main() -> None:

@@ -106,9 +106,9 @@ def show(table: pd.DataFrame) -> str:
         by = own.set_index(["measure", "rows"])["measured"]
         cells = [f"{by['sobol_mda', n]:.3f}" for n in SIZES] + [f"{by[name, SIZES[-1]]:.3f}" for name in MEASURES[1:]]
         rows.append([f"{design}, x{column}", f"{own['index'].iloc[0]:.3f}", *cells])
-    sizes = [f"`sobol_mda`, {n:,} rows" for n in SIZES]
-    others = [f"`{name}`, {SIZES[-1]:,} rows" for name in MEASURES[1:]]
-    return write_markdown(pd.DataFrame(rows, columns=["column", "total Sobol index", *sizes, *others]))
+    sizes = [f"{n:,} rows" for n in SIZES]
+    others = [f"`{name}`" for name in MEASURES[1:]]
+    return write_markdown(pd.DataFrame(rows, columns=["column", "index", *sizes, *others]))
 
 
 def main() -> None:

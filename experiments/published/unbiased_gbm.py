@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from common import complete, parse_options, write_markdown, write_table
+from common import complete, parse_options, write_parts, write_table
 from scipy.stats import rankdata
 
 import truewood as tw
@@ -107,15 +107,15 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The table of docs/published.md: ranks of X2, and z-scores of the mean of noise without any signal."""
-    rows = []
+    """The tables of docs/published.md: ranks of X2, and z-scores of the mean of noise without any signal."""
+    parts: dict[str, list[list[str]]] = {}
     for (task, method), own in table.groupby(["task", "method"], sort=False):
         binary = own[own["column"] == "X2"].set_index("strength")
         none = own[own["strength"] == 0.0].set_index("column")["z"]
         ranks = [f"{binary.loc[s, 'rank']:.2f} ± {binary.loc[s, 'rank_error']:.2f}" for s in STRENGTHS]
-        rows.append([task, method, *ranks, f"{none.min():.1f} to {none.max():.1f}"])
-    columns = ["task", "score", *(f"rho {s}" for s in STRENGTHS), "z of the mean, no signal"]
-    return write_markdown(pd.DataFrame(rows, columns=columns))
+        parts.setdefault(task.capitalize(), []).append([method, *ranks, f"{none.min():.1f} to {none.max():.1f}"])
+    columns = ["score", *(f"rho {s}" for s in STRENGTHS), "z, no signal"]
+    return write_parts({task: pd.DataFrame(rows, columns=columns) for task, rows in parts.items()})
 
 
 def main() -> None:

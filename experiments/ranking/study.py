@@ -112,7 +112,7 @@ def list_missing(results: Path, n_sets: int, most_rows: int) -> Iterator[tuple[i
 
 def run(results: Path, n_sets: int, most_rows: int, n_jobs: int, seconds: float) -> None:
     """Append what is missing."""
-    if results.exists():  # lines of a data set that was cut off do not count
+    if results.exists():  # ignore lines of an interrupted data set
         lines = results.read_text(encoding="utf-8").splitlines(keepends=True)
         n_whole = (sum(line.endswith("\n") for line in lines) - 1) // len(METHODS)
         os.truncate(results, len("".join(lines[: 1 + max(n_whole, 0) * len(METHODS)]).encode()))

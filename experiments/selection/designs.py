@@ -1,4 +1,4 @@
-"""Data sets of which it is known which columns are worth keeping."""
+"""Data sets for which it is known which columns are worth keeping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REAL = "real"  # a column of a real table: nobody knows
 
 @dataclass(frozen=True)
 class Data:
-    """Rows to select columns with, and rows to judge the selection by; classes where y is of integers."""
+    """Rows to select columns with, and rows to evaluate the selection on; integers in y are classes."""
 
     X: np.ndarray
     y: np.ndarray

@@ -31,7 +31,7 @@ N_TREES = 100
 
 
 class NoAnswerError(Exception):
-    """A method says that it cannot tell."""
+    """A method reports that it has no answer."""
 
 
 def has_classes(y: np.ndarray) -> bool:
@@ -47,7 +47,7 @@ def make_forest(y: np.ndarray, seed: int, **options: Any) -> Any:
 
 
 def score_by(y: np.ndarray) -> str:
-    """Name of the score that scikit-learn's methods go by, and models are judged by."""
+    """Name of the score that scikit-learn's methods optimize, and that models are evaluated by."""
     return "roc_auc" if has_classes(y) else "r2"
 
 

@@ -1,11 +1,12 @@
-"""Which test finds more features: the usual one, the residual test, or univariate tests? And what do they call noise?
+"""Which test finds more features, the usual one, the residual test or univariate tests? And how much noise?
 
 Run: python experiments/selection/residual.py [--first 0] [--datasets 20] [--designs PATTERN] [--label after]
 [--n-jobs N] [--seconds S] [--results FILE] [--only-summary]
 
-Appends a line per data set, test and number of trees to residual.csv, so that a run that was stopped goes on where it
-was, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after Benjamini
-and Hochberg's correction. `--label before` has the usual test only, for a version of truewood without the other.
+Appends a line per data set, test and number of trees to residual.csv, so that an interrupted run continues where it
+stopped, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after
+Benjamini and Hochberg's correction. `--label before` has only the usual test, for a version of truewood without the
+other.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def draw_classes(rng: np.random.Generator, n_rows: int) -> Table:
 
 
 def draw_logistic(share: float, slopes: tuple[float, ...]) -> Callable[[np.random.Generator, int], Table]:
-    """Fifteen columns, the first of which move the log-odds of a class."""
+    """Fifteen columns; the first ones affect the log-odds of a class."""
 
     def draw_rows(rng: np.random.Generator, n_rows: int) -> Table:
         X = rng.standard_normal((n_rows, 15))
@@ -152,7 +153,7 @@ def describe(p_value: np.ndarray, roles: tuple[str, ...]) -> dict[str, float]:
     }
 
 
-def summarise(results: pd.DataFrame) -> pd.DataFrame:
+def summarize(results: pd.DataFrame) -> pd.DataFrame:
     """Means over data sets, in percent, with their standard errors over data sets; z_sd is of noise."""
     rows = []
     for (design, label, test), found in results.groupby(["design", "label", "test"], sort=False):
@@ -168,27 +169,43 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def read_boruta(designs: list[str]) -> pd.DataFrame:
+    """Boruta's power and false discoveries, in percent, in the designs that are also in the study of selection."""
+    table = pd.read_csv(FOLDER / "summary.csv").query("method == 'Boruta'").set_index("design")
+    own = 100 * table.reindex([name.removesuffix(", 500 trees") for name in designs])
+    return pd.DataFrame(
+        {
+            "power": own["power"],
+            "power_se": own["power, error"],
+            "false": own["false discovery"],
+            "false_se": own["false discovery, error"],
+        }
+    )
+
+
 def draw_summary(summary: pd.DataFrame, path: Path) -> None:
-    """Power and false discoveries side by side, by design and test."""
+    """Power and false discoveries side by side, by design and test, beside those of Boruta."""
     import matplotlib.pyplot as plt
 
     shown = summary[(summary["label"] == "after") & summary["power"].notna()]
-    designs, tests = list(dict.fromkeys(shown["design"])), ("usual", "residual", "univariate")
-    figure, axes = plt.subplots(1, 2, figsize=(9, 0.45 * len(designs) + 1.4), sharey=True, layout="constrained")
+    designs = list(dict.fromkeys(shown["design"]))
+    tables = {test: own.set_index("design").reindex(designs) for test, own in shown.groupby("test")}
+    tables["Boruta"] = read_boruta(designs)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 0.5 * len(designs) + 1.4), sharey=True, layout="constrained")
     for axis, name, title in zip(axes, ("power", "false"), ("Signals found", "False discoveries"), strict=True):
-        for k, test in enumerate(tests):
-            own = shown[shown["test"] == test].set_index("design").reindex(designs)
-            place = np.arange(len(designs)) + 0.22 * (k - 1)
+        for k, test in enumerate(("usual", "residual", "univariate", "Boruta")):
+            own = tables[test]
+            place = np.arange(len(designs)) + 0.2 * (k - 1.5)
             axis.errorbar(own[name], place, xerr=own[f"{name}_se"], fmt="o", ms=5, capsize=2, label=test)
         axis.set_title(f"{title} (%)", loc="left", fontsize=10)
         axis.grid(axis="x", alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_xlim(0, 102)
     axes[1].axvline(100 * LEVEL, color="gray", lw=1, ls="--")
-    axes[1].set_xlim(-0.5, max(12.0, shown["false"].max() + 3))
+    axes[1].set_xlim(-0.5, max(table["false"].max() for table in tables.values()) + 5)
     axes[0].set_yticks(range(len(designs)), designs)
     axes[0].invert_yaxis()
-    axes[1].legend(frameon=False, fontsize=9, loc="lower right")
+    axes[1].legend(frameon=False, fontsize=9, loc="center right", bbox_to_anchor=(1.0, 0.62))
     figure.savefig(path, dpi=110)
 
 
@@ -229,7 +246,7 @@ def main() -> None:
     for lines in steps:
         with options.results.open("a", newline="") as file:
             csv.DictWriter(file, FIELDS).writerows(lines)
-    summary = summarise(pd.read_csv(options.results))
+    summary = summarize(pd.read_csv(options.results))
     summary.to_csv(options.results.with_name("residual_summary.csv"), index=False, float_format="%.4g")
     print(summary.to_string(index=False, float_format=lambda number: f"{number:.1f}"))
     if importlib.util.find_spec("matplotlib") is None:

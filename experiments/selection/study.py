@@ -1,10 +1,10 @@
-"""Which method keeps the right columns, and at which price? Data sets whose answer is known, see designs.py.
+"""Which method keeps the right columns, and at what cost? Data sets with a known answer, see designs.py.
 
 Run: python experiments/selection/study.py [--n-jobs 1] [--datasets 30] [--designs PATTERN] [--methods PATTERN]
 [--results FILE]
 
-Appends a line to results.csv for each design, data set and method that it does not hold, a data set of a design at a
-time, so that a run that was stopped goes on where it was, and writes summary.csv, methods.csv and selection.png beside
+Appends a line to results.csv for each missing design, data set and method, one data set of a design at a time, so that
+an interrupted run continues where it stopped, and writes summary.csv, methods.csv and selection.png beside
 it. Remove lines after a change to a method. Data set k of a design always has the same seed. Each job is a process of
 its own on one core. requirements.txt has the peers; ranger is that of R.
 """
@@ -27,7 +27,7 @@ from joblib import Parallel, delayed
 from methods import NAMES, NoAnswerError, make_forest, run_method, score_by
 from plots import draw_selection
 from sklearn.metrics import get_scorer
-from tables import ALL, ORACLE, compare_methods, summarise, write_markdown
+from tables import ALL, ORACLE, compare_methods, summarize, write_markdown
 
 FIELDS = ("design", "dataset", "method", "seconds", "score", SIGNAL, BESIDE, NOISE, REAL, "problem")
 Line = dict[str, object]
@@ -41,7 +41,7 @@ class Judge:
         self.known: dict[bytes, float] = {}
 
     def score(self, is_kept: np.ndarray) -> float:
-        """The score; where nothing is kept, that of a constant."""
+        """The score, or that of a constant if nothing is kept."""
         data, key = self.data, is_kept.tobytes()
         if not is_kept.any():
             return 0.5 if data.has_classes else 1 - np.mean((data.y_test - data.y.mean()) ** 2) / data.y_test.var()
@@ -52,7 +52,7 @@ class Judge:
 
 
 def ask(method: str, data: Data, roles: np.ndarray, seed: int) -> tuple[np.ndarray, float]:
-    """Which columns are kept, and what it cost; `ALL` costs one fit, and the signals are known for nothing."""
+    """Which columns are kept, and what it cost; `ALL` costs one fit, and knowing the signals costs nothing."""
     if method == ORACLE:
         return roles == SIGNAL, 0.0
     if method == ALL:
@@ -65,7 +65,7 @@ def ask(method: str, data: Data, roles: np.ndarray, seed: int) -> tuple[np.ndarr
 def run_one(design: str, number: int, methods: list[str]) -> list[Line]:
     """Select columns of a data set by some methods, and judge what they keep."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of the peers, one a fit
+        warnings.simplefilter("ignore")  # of the peers, one per fit
         return list(_judge_methods(design, number, methods))
 
 
@@ -85,7 +85,7 @@ def _judge_methods(design: str, number: int, methods: list[str]) -> Iterator[Lin
 
 
 def list_missing(results: Path, n_sets: int, designs: str, methods: str) -> Iterator[tuple[str, int, list[str]]]:
-    """What the results do not hold, data set by data set of all designs."""
+    """What is missing from the results, data set by data set of all designs."""
     known = pd.read_csv(results) if results.exists() else pd.DataFrame(columns=FIELDS)
     done = set(zip(known["design"], known["dataset"], known["method"], strict=True))
     for number in range(n_sets):
@@ -101,7 +101,7 @@ def list_missing(results: Path, n_sets: int, designs: str, methods: str) -> Iter
 
 def run(results: Path, n_sets: int, designs: str, methods: str, n_jobs: int) -> None:
     """Append what is missing."""
-    if results.exists():  # a line that was cut off does not count
+    if results.exists():  # ignore a truncated line
         os.truncate(results, results.read_bytes().rfind(b"\n") + 1)
     missing = list(list_missing(results, n_sets, designs, methods))
     with results.open("a", encoding="utf-8", newline="") as file:
@@ -127,7 +127,7 @@ def main() -> None:
     os.environ["TQDM_DISABLE"] = "1"
     run(options.results, options.datasets, options.designs, options.methods, options.n_jobs)
     lines, folder = pd.read_csv(options.results), options.results.parent
-    summary = summarise(lines)
+    summary = summarize(lines)
     table = compare_methods(summary)
     summary.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     table.to_csv(folder / "methods.csv", index=False, float_format="%.4g")

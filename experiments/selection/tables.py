@@ -1,4 +1,4 @@
-"""Tables of the study: a line a design and method, and a line a method."""
+"""Tables of the study: one line per design and method, and one line per method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ALL = "all columns"
 ORACLE = "only the signals"
 
 
-def summarise(lines: pd.DataFrame) -> pd.DataFrame:
+def summarize(lines: pd.DataFrame) -> pd.DataFrame:
     """Means over the data sets of each design and method.
 
     A false discovery is a column of noise, in the wide sense also one beside the signals; its rate is the mean share

@@ -4,10 +4,9 @@
 
 Writes alarms.csv beside this file, in a few minutes of one core: no model is fit. `generated` tables (generated.py)
 have known leaks and identifiers, or none; 20 tables of each kind are drawn. A leak within free text counts as left
-out, as free text is. In `shuffled` tables, the target is
-permuted, so that no column can determine it. In `every column` tables, each column of a public table is the target in
-turn, and what is found is named, to be judged by the reader. The three data sets of the paper are read by
-`truewood.datasets`, from the folder that TRUEWOOD_DATA names.
+out, because free text is left out. In `shuffled` tables, the target is permuted, so that no column can determine it. In
+`every column` tables, each column of a public table is the target in turn, and findings are listed for the reader.
+The three data sets of the paper are read by `truewood.datasets`, from the folder that TRUEWOOD_DATA names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Seconds that the command is expected to take, by which it chooses how many rows to use, beside those that it took.
+"""Expected run time of the command, from which it chooses the number of rows, and measured run time.
 
 Writes cost.csv beside this file, in about five minutes of one core: processor seconds of `score_table` with one thread,
 which is what `truewood importance` does. Run it from the root of the repository: python experiments/tables/cost.py
@@ -35,7 +35,7 @@ CASES = {
 
 
 def draw(n_rows: int, n_numbers: int, n_categories: int, n_classes: int) -> pd.DataFrame:
-    """A table whose first columns tell about half of the target."""
+    """A table whose first columns explain about half of the target."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((n_rows, n_numbers)), columns=[f"x{j}" for j in range(n_numbers)])
     for j in range(n_categories):
@@ -49,7 +49,7 @@ def draw(n_rows: int, n_numbers: int, n_categories: int, n_classes: int) -> pd.D
 
 
 def measure(table: pd.DataFrame, **options: object) -> tuple[float, float]:
-    """Expected and taken seconds of one core."""
+    """Expected and measured seconds on one core."""
     expected = []
 
     def choose_sample(of_fit: cost.Cost, y: np.ndarray, *_others: object) -> None:

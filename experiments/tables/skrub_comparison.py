@@ -7,7 +7,7 @@ Writes skrub.csv beside this file, in a few minutes of one core. Each table is w
 the types of its columns; skrub's Cleaner does so after `pandas.read_csv`. `differing` lists the columns that one of
 them reads as numbers or dates and the other does not. Then the columns that truewood uses are encoded by truewood, and
 by skrub's TableVectorizer with its default encoders, and a forest of 100 trees is scored on out-of-bag rows: R2, or
-accuracy for classes. Seconds are those of reading types and encoding.
+accuracy for classes. Seconds are for type inference and encoding.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from skrub import Cleaner, TableVectorizer
 from truewood.tabular import Messages, TableError
 from truewood.tabular._columns.columns import DATE, NUMBER, Column, join_used, take_rows
 from truewood.tabular._columns.dtype_overrides import read_columns
-from truewood.tabular._columns.encoding import make_encoder
+from truewood.tabular._columns.encoders import make_encoder
 from truewood.tabular._columns.roles import Roles
-from truewood.tabular._columns.target import Outcome, find_outcome
+from truewood.tabular._columns.target_column import Outcome, find_outcome
 from truewood.tabular._files.reading import read_table
 
 FOLDER = Path(__file__).parent
@@ -39,7 +39,7 @@ N_TREES = 100
 
 
 def name_kind(values: pd.Series[Any]) -> str:
-    """The kind of a column that skrub has read."""
+    """The type of a column that skrub has read."""
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return "date"
     is_number = pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype)

@@ -18,7 +18,7 @@ from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums
-from truewood.adapters import load_spark_model, register_adapter, to_ensemble
+from truewood.adapters import SparkModel, load_spark_model, register_adapter, to_ensemble
 
 if TYPE_CHECKING:
     from truewood import datasets, integrations, tabular, testing
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from truewood._permutation_test import PermutationTestResult, permutation_test
     from truewood._results.comparison import Comparison
     from truewood._results.explanation import Explanation
-    from truewood._results.interactions import Interactions, JointSurfaces
+    from truewood._results.interactions import Interactions
+    from truewood._results.pair_surfaces import JointSurfaces
     from truewood._show_versions import show_versions
 
 __version__ = _version("truewood")
@@ -63,6 +64,7 @@ __all__ = [
     "NativeEngineWarning",
     "NodeSums",
     "PermutationTestResult",
+    "SparkModel",
     "TargetKind",
     "TrainingRowsError",
     "TreeEnsemble",
@@ -102,7 +104,7 @@ _LAZY = {
     "ImportanceAccumulator": "_accumulator",
     "ImportanceDisplay": "_estimators.display",
     "Interactions": "_results.interactions",
-    "JointSurfaces": "_results.interactions",
+    "JointSurfaces": "_results.pair_surfaces",
     "PermutationTestResult": "_permutation_test",
     "UnbiasedExtraTreesClassifier": "_estimators.forests",
     "UnbiasedExtraTreesRegressor": "_estimators.forests",

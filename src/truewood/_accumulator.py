@@ -140,7 +140,8 @@ class ImportanceAccumulator:
             own, given = getattr(self, f"_{name}"), getattr(other, f"_{name}")
             if own is not given and _freeze(own) != _freeze(given):
                 raise ValueError(
-                    f"only accumulators with the same {name} can be added, got {quote(own)} and {quote(given)}."
+                    f"only accumulators with the same {name} can be added, got {quote(own)} and {quote(given)}; create "
+                    f"both with the same {name}."
                 )
         merged = copy(self if self._model is not None else other)
         merged._sums = self._add_sums(other._sums)
@@ -186,7 +187,10 @@ class ImportanceAccumulator:
         ('Standard errors from all 242 rows.',)
         """
         if isinstance(self._sums, PartialErrors):
-            raise ValueError("second_pass() needs an accumulator of the first pass, got one of the second pass.")
+            raise ValueError(
+                "second_pass() needs an accumulator of the first pass, got one of the second pass; call it on the "
+                "accumulator that has read the rows once."
+            )
         with use_engine(self._engine):
             scores = self._aggregate()
         problem = find_inference_problem(scores.measure, self._inference)
@@ -225,7 +229,8 @@ class ImportanceAccumulator:
         if isinstance(own, PartialErrors) and isinstance(added, PartialErrors):
             return own + added
         raise ValueError(
-            "only accumulators of the same pass can be added, got one of the first pass and one of the second."
+            "only accumulators of the same pass can be added, got one of the first pass and one of the second; add up "
+            "those of the second pass alone, and call finish()."
         )
 
     def _aggregate(self) -> AggregatedScores:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,12 @@ from truewood._formatting import quote
 
 # C libraries store numbers of threads, levels or rows as int32.
 _LARGEST = np.iinfo(np.int32).max
+
+
+def get_keywords(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the keyword-only arguments of a function."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
 
 
 def check_type(value: Any, kind: type | tuple[type, ...], name: str, expected: str) -> None:
@@ -41,7 +48,7 @@ def read_flag(value: Any, name: str, where: str = "") -> bool:
 
 
 def read_inference(inference: Any, contributions: Any, *others: str) -> tuple[bool | str, bool]:
-    """Read `inference`, True, False or one of some other values, and `contributions`, which needs inference."""
+    """Read `inference`, a bool or one of `others`, and `contributions`, which needs inference."""
     is_other = isinstance(inference, str) and inference in others
     if not is_other and not isinstance(inference, bool | np.bool_):
         *first, last = ["True", "False", *map(repr, others)]
@@ -58,20 +65,20 @@ def is_choice(value: Any, choices: Iterable[str]) -> bool:
 
 
 def is_fraction(value: Any, *, or_one: bool = False) -> bool:
-    """Whether a value is a number between 0 and 1, both excluded, or may be 1."""
+    """Whether a value is a number strictly between 0 and 1, or equal to 1 if `or_one`."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return is_number and bool(0 < value < 1 or (or_one and value == 1))
 
 
 def find_index(value: Any, names: list[str]) -> int | None:
-    """The position that a name that occurs once, or a number from 0 on, stands for; None if it stands for none."""
+    """Find the position of a unique name, or check a position; None if there is no such name or position."""
     if isinstance(value, str):
         return names.index(value) if names.count(value) == 1 else None
     is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return int(value) if is_number and 0 <= value < len(names) else None
 
 
-def read_features(features: Any) -> list[Any] | None:
+def read_feature_list(features: Any) -> list[Any] | None:
     """Read a list of names or indices of features; None for all."""
     if features is None:
         return None
@@ -118,8 +125,13 @@ def check_length(values: Any, n_rows: int, name: str) -> None:
         shape = (len(values),)
     if not shape:
         raise TypeError(f"{name} must have an entry for each row of X, got {quote(values)}.")
-    if shape[0] != n_rows:
-        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {shape[0]}.")
+    check_n_rows(shape[0], n_rows, name)
+
+
+def check_n_rows(n_given: int, n_rows: int, name: str) -> None:
+    """Refuse values for another number of rows than X has."""
+    if n_given != n_rows:
+        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {n_given}.")
 
 
 def count_rows(X: Any) -> int:

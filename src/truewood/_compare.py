@@ -37,10 +37,10 @@ def compare(
     names : tuple of (str, str), default=("a", "b")
         Names of the results in tables, plots and reports.
     same_rows : bool, default=None
-        Whether both results use the same rows. None decides by the number of rows. If it differs, the results are
-        treated as independent. If it is the same, rows are paired by position, which needs ``contributions=True`` for
-        both results and is also valid for different, independent rows. Results with ``groups=`` are independent only if
-        they have no group in common.
+        Whether both results use the same rows. If None, results with different numbers of rows are treated as
+        independent. Otherwise, rows are paired by position, which needs ``contributions=True`` for both results and is
+        also valid for different, independent rows. Results with ``groups=`` are independent only if they have no group
+        in common.
 
     Returns
     -------
@@ -81,13 +81,13 @@ def compare(
     values_b = b.values[b_order]
     variance = independent = a.std_error**2 + b.std_error[b_order] ** 2
     if is_paired and a.contributions is not None and b.contributions is not None:
-        phi_a, phi_b = a.contributions, b.contributions[:, b_order]
+        contributions_a, contributions_b = a.contributions, b.contributions[:, b_order]
         if a.rows == "heldout":
-            variance = measure_paired_variance(phi_a, phi_b, a.groups)
+            variance = measure_paired_variance(contributions_a, contributions_b, a.groups)
         else:
             errors = (a.std_error, b.std_error[b_order])
             noise = (get_forest_noise(a), get_forest_noise(b)[b_order])
-            variance = measure_paired_oob_variance(phi_a, phi_b, *errors, *noise, a.groups)
+            variance = measure_paired_oob_variance(contributions_a, contributions_b, *errors, *noise, a.groups)
     return Comparison(
         difference=a.values - values_b,
         std_error=np.sqrt(drop_rounding(variance, np.sqrt(independent))),
@@ -114,13 +114,13 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str
     for kind in ("task", "measure"):
         if getattr(a, kind) != getattr(b, kind):
             raise ValueError(
-                f"{both} must have the same {kind}, got {quote(getattr(a, kind))} and {quote(getattr(b, kind))}: "
-                "their scores are on different scales."
+                f"{both} must have the same {kind}, got {quote(getattr(a, kind))} and {quote(getattr(b, kind))}, "
+                f"because scores are on different scales otherwise; score both with the same {kind}."
             )
     if len(a.per_output) != len(b.per_output):
         raise ValueError(
-            f"{both} must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}: their "
-            "scores are on different scales."
+            f"{both} must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}, because "
+            "scores are on different scales otherwise; score models with the same outputs."
         )
     has_share = [not np.isnan(result.share).all() for result in (a, b)]
     if has_share[0] != has_share[1] or (a.is_additive != b.is_additive and not all(has_share)):

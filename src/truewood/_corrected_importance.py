@@ -51,7 +51,7 @@ def corrected_importance(
     random_state : int, RandomState instance or None, default=None
         Seed of the permutation; the estimator has its own.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`.
+        Implementation that routes the rows through the trees, as in `importance`.
 
     Returns
     -------

@@ -102,10 +102,10 @@ def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     Parameters
     ----------
     X : array-like, data frame or sparse matrix of shape (n_rows, n_columns)
-        The table. At most 2,000 rows are used, drawn with a fixed seed. Missing numbers are dropped pair by pair; a
+        The table. At most 2,000 rows are used, drawn with a fixed seed. Missing numbers are dropped pairwise; a
         missing category counts as a level.
     threshold : float, default=0.7
-        Smallest average correlation over the pairs of a group (average linkage). The correlation of two numeric
+        Minimum average correlation between the columns of a group (average linkage). The correlation of two numeric
         columns is the absolute value of Spearman's coefficient; if one of them is a category, it is Cramér's V.
         Constant columns and text with more than 25 levels are not grouped.
 

@@ -18,7 +18,6 @@ from truewood._arguments import (
     check_length,
     check_n_jobs,
     count_rows,
-    is_fraction,
     read_inference,
 )
 from truewood._exceptions import warn
@@ -26,6 +25,7 @@ from truewood._fold_fits import (
     VALIDATION_FRACTION,
     FoldFits,
     check_params,
+    check_validation_fraction,
     describe_validation,
     find_synthetic_rows,
     leave_out_copies,
@@ -61,13 +61,13 @@ def cross_importance(
     sample_weight: Any = None,
     feature_groups: Any = None,
     groups: Any = None,
+    target: Any = None,
     inference: bool = True,
     contributions: bool = False,
     params: Mapping[str, Any] | None = None,
     validation_fraction: float = VALIDATION_FRACTION,
     n_jobs: int | None = None,
     random_state: Any = None,
-    target: Any = None,
     progress: bool = True,
     engine: str = "auto",
 ) -> ImportanceResult:
@@ -89,7 +89,7 @@ def cross_importance(
     cv : int, splitter or iterable, default=None
         How to split the rows, as in scikit-learn: a number of folds, a splitter, or pairs of training and test row
         numbers. None means 5 folds. With a number, folds are stratified by class, and rows are shuffled with a fixed
-        seed, so that sorted rows do no harm; with `groups`, folds keep groups together and nothing is shuffled. For
+        seed, so that sorted rows cause no bias; with `groups`, folds keep groups together and nothing is shuffled. For
         rows that are ordered in time, pass `TimeSeriesSplit`: with shuffled rows, each model would be scored on rows
         whose neighbors in time it was trained on.
     measure : str, default="auto"
@@ -101,6 +101,9 @@ def cross_importance(
     groups : array-like of shape (n_rows,) or str, default=None
         Clusters of rows, such as all rows of a patient: a label for each row, or the name of the label column in X. No
         fold may split a cluster. The splitter receives them as its groups, and standard errors are cluster-robust.
+    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
+        For boosted trees, what the trees are scored against instead of y, as in `importance`. The default is the
+        negative gradient of the loss at the best constant prediction for the held-out rows.
     inference : bool, default=True
         Whether to compute standard errors and p-values.
     contributions : bool, default=False
@@ -110,20 +113,17 @@ def cross_importance(
         Additional arguments of the estimator's fit, such as ``{"model__categorical_feature": [0]}``. Arguments with an
         entry for each row are split like X. An ``eval_set`` is refused because it could contain rows of X.
     validation_fraction : float, default=0.1
-        Share of each fold's training rows that early stopping of XGBoost, LightGBM and CatBoost gets as validation
-        rows; the held-out rows of a fold never stop its fit. Only used if the model is set to stop early, such as with
-        ``early_stopping_rounds``.
+        Share of each fold's training rows to set aside as validation rows for early stopping of XGBoost, LightGBM and
+        CatBoost; the held-out rows of a fold are never used for that. Ignored unless the model stops early, for
+        example because of ``early_stopping_rounds``.
     n_jobs : int, default=None
         Number of processes, each running one fold at a time, as in scikit-learn; -1 means all cores.
     random_state : int, RandomState instance or None, default=None
         Seed for ``measure="permutation"``; the estimator and the splitter have their own.
-    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
-        For boosted trees, what the trees are scored against instead of y, as in `importance`. The default is the
-        negative gradient of the loss at the best constant prediction for the held-out rows.
     progress : bool, default=True
         Whether to show a progress bar if the output is a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`.
+        Implementation that routes the rows through the trees, as in `importance`.
 
     Returns
     -------
@@ -150,15 +150,11 @@ def cross_importance(
     if measure != AUTO and get_measure(measure).needs_training_rows:
         raise ValueError(
             f"measure={quote(measure)} needs the in-bag rows of each tree, but folds score held-out rows; use another "
-            "measure, or score a forest by importance() with rows='oob'."
+            "measure, or score a forest with importance(..., rows='oob')."
         )
     if params is not None:
         check_params(params)
-    if not is_fraction(validation_fraction):
-        raise ValueError(
-            f"validation_fraction must be a number between 0 and 1, got {quote(validation_fraction)}; the default is "
-            "0.1."
-        )
+    check_validation_fraction(validation_fraction)
     if find_streaming_scorer(X) is not None:
         raise TypeError(
             f"cross_importance needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
@@ -263,13 +259,13 @@ def _encode(y: Any) -> NDArray[np.float64]:
 
 
 def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.float64], source: str) -> None:
-    """Warn of folds of sorted rows, and of folds that are too small."""
+    """Warn about folds of sorted rows, and about folds that are too small."""
     separation = 0.0
     if joined.n_groups is None and folds.are_blocks:
         separation = max(folds.measure_separation(column) for column in target.T)
     if separation:
         warn(
-            f"{source} holds out consecutive rows that differ from the rest: which fold a row is in explains "
+            f"{source} holds out consecutive rows that differ from the rest: the fold of a row explains "
             f"{separation:.0%} of the target's variance. The rows appear to be sorted; shuffle them, as "
             "cv=KFold(5, shuffle=True, random_state=0) does, or pass cv=TimeSeriesSplit() if they are ordered in time."
         )

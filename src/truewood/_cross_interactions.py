@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count, read_features
+from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count, read_feature_list
 from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import warn
 from truewood._fold_fits import (
     VALIDATION_FRACTION,
     FoldFits,
     check_params,
+    check_validation_fraction,
     describe_validation,
     find_synthetic_rows,
     leave_out_copies,
@@ -51,9 +52,10 @@ def cross_interactions(
     feature_groups: Any = None,
     groups: Any = None,
     params: Mapping[str, Any] | None = None,
+    validation_fraction: float = VALIDATION_FRACTION,
     n_jobs: int | None = None,
-    engine: str = "auto",
     progress: bool = True,
+    engine: str = "auto",
 ) -> Interactions:
     """Score pairs of features by cross-validation: refit for each fold, and score on its held-out rows.
 
@@ -63,8 +65,7 @@ def cross_interactions(
     ----------
     estimator : object or dict
         A tree model, or a Pipeline or search that ends in one; it is cloned and fit for each fold. Or the output of
-        ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as they are. As in
-        `cross_importance`, 10% of each fold's training rows serve early stopping of a model that is set to stop early.
+        ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as they are.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         All rows.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
@@ -74,7 +75,7 @@ def cross_interactions(
     features : sequence of int or str, default=None
         Names or indices of features; only pairs of these are scored, as in `interactions`. None means all features.
     max_pairs : int, default=500
-        Largest number of pairs to score. If there are more, raise it or pass `features`: unlike `interactions`, folds
+        Maximum number of pairs to score. If there are more, raise it or pass `features`: unlike `interactions`, folds
         cannot choose pairs on training rows, because every row is scored in one of the folds.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows, in the fit and in the scores, or the name of their column in X.
@@ -84,12 +85,14 @@ def cross_interactions(
         Clusters of rows, as in `cross_importance`: no fold may split a cluster.
     params : dict, default=None
         Additional arguments of the estimator's fit, as in `cross_importance`.
+    validation_fraction : float, default=0.1
+        Share of each fold's training rows to set aside for early stopping, as in `cross_importance`.
     n_jobs : int, default=None
         Number of processes, each running one fold at a time, as in scikit-learn; -1 means all cores.
-    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `interactions`.
     progress : bool, default=True
         Whether to show a progress bar if the output is a terminal.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        Implementation that routes the rows through the trees, as in `interactions`.
 
     Returns
     -------
@@ -115,7 +118,8 @@ def cross_interactions(
         raise ValueError(f"max_pairs must be a whole number above 0, got {quote(max_pairs)}.")
     if params is not None:
         check_params(params)
-    listed = read_features(features)
+    check_validation_fraction(validation_fraction)
+    listed = read_feature_list(features)
     if listed is not None:
         check_n_pairs(len(listed) * (len(listed) - 1) // 2, int(max_pairs))
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
@@ -139,7 +143,7 @@ def cross_interactions(
         raise ValueError("cv must hold out each row at most once, got repeated folds; pass cv=KFold().")
     params = dict(params or {})
     stops_early = models is None and needs_validation_rows(estimator, params)
-    fits = FoldFits(estimator, X, y, weight, params, codes, VALIDATION_FRACTION if stops_early else None)
+    fits = FoldFits(estimator, X, y, weight, params, codes, validation_fraction if stops_early else None)
     options = {"features": listed, "max_pairs": int(max_pairs), "feature_groups": feature_groups}
 
     def run(train: NDArray[np.int64], test: NDArray[np.int64], model: Any | None) -> tuple[FoldPairs, list[str]]:
@@ -167,5 +171,5 @@ def cross_interactions(
     with use_engine(chosen):
         joined = join_fold_pairs(parts, folds, weight, codes, copies, invalid, n_threads)
     if stops_early:
-        joined = replace(joined, notes=(*joined.notes, describe_validation(VALIDATION_FRACTION)))
+        joined = replace(joined, notes=(*joined.notes, describe_validation(validation_fraction)))
     return joined

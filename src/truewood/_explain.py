@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._arguments import check_n_jobs
+from truewood._arguments import check_n_jobs, check_n_rows
 from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import warn
 from truewood._inputs.groups import sum_feature_groups
@@ -64,7 +64,7 @@ def explain(
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`.
+        Implementation that routes the rows through the trees, as in `importance`.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def _explain(
     tree_model = open_model(final.model)
     if not tree_model.has_predictions:
         raise TypeError(
-            f"explain needs trees that store their predictions, which those of this {tree_model.name} do not."
+            f"explain needs trees that store predictions, but those of {tree_model.name} do not; use another model."
         )
     matrix = read_features(final.X, tree_model.table)
     evaluation_rows, constant = _choose_rows(tree_model, final.X, final.y, matrix, rows, sample_weight, n_threads)
@@ -173,8 +173,7 @@ def _find_target(tree_model: TreeModel, y: Any, n_rows: int) -> Floats | None:
     if y is None or tree_model.target.read_y is not None:
         return None
     encoded = encode_target(y, kind, np.zeros(kind.n_columns))
-    if encoded.n_rows != n_rows:
-        raise ValueError(f"X and y must have the same number of rows, got {n_rows} and {encoded.n_rows}.")
+    check_n_rows(encoded.n_rows, n_rows, "y")
     numbers = encoded.encoded
     if isinstance(encoded, ClassTarget) and n_columns == kind.n_columns:
         numbers = encoded.vectors

@@ -22,11 +22,12 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import _safe_indexing
 
-from truewood._arguments import check_type
+from truewood._arguments import check_type, is_fraction
 from truewood._exceptions import warn
 from truewood._formatting import list_names, quote
 from truewood._inputs.table_types import bring_to_host
 from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.text_columns import name_text_columns
 from truewood._refitting import list_validation_params, name_weight
 from truewood._rows.copies import Copies
 from truewood._rows.dependent_rows import SYNTHETIC_ROWS, has_synthetic_rows
@@ -73,7 +74,7 @@ def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
 
 
 def _is_number(cv: Any) -> bool:
-    """Whether `cv` leaves the choice of the splitter to us."""
+    """Whether `cv` is only a number of folds, so that we choose the splitter."""
     return cv is None or isinstance(cv, Integral)
 
 
@@ -107,9 +108,18 @@ def check_params(params: Any) -> None:
         if str(name).rpartition("__")[2] in _VALIDATION:
             raise ValueError(
                 f"params must not contain {quote(name)}, because early stopping could then see rows that are scored; "
-                f"leave it out, and {VALIDATION_FRACTION:.0%} of each fold's training rows (validation_fraction in "
-                "cross_importance) are used for early stopping."
+                "leave it out, and a share of each fold's training rows (validation_fraction) is used for early "
+                "stopping."
             )
+
+
+def check_validation_fraction(fraction: Any) -> None:
+    """Refuse anything but a share of the rows."""
+    if not is_fraction(fraction):
+        raise ValueError(
+            f"validation_fraction must be a number between 0 and 1, got {quote(fraction)}; the default is "
+            f"{VALIDATION_FRACTION}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +139,7 @@ class FoldFits:
     groups : ndarray of int64, shape (n_rows,), or None
         The group of each row.
     validation_fraction : float or None
-        Share of the training rows that early stopping gets as validation rows; None if the model does not stop early.
+        Share of the training rows to set aside for early stopping; None if the model does not stop early.
     """
 
     estimator: Any
@@ -141,7 +151,7 @@ class FoldFits:
     validation_fraction: float | None
 
     def fit(self, train: NDArray[np.int64]) -> Any:
-        """Fit a model on training rows; early stopping gets some of them as validation rows."""
+        """Fit a model on training rows, some of which are set aside for early stopping."""
         if self.validation_fraction is None:
             params = self._list_params(train)
         else:
@@ -150,7 +160,8 @@ class FoldFits:
             inner, validation = ((take_rows(self.X, rows), take_rows(self.y, rows)) for rows in (train, rest))
             weight = None if self.weight is None else self.weight[rest]
             params = list_validation_params(self.estimator, params, inner, validation, weight) | params
-        return clone(self.estimator).fit(take_rows(self.X, train), take_rows(self.y, train), **params)
+        with name_text_columns(self.X, self.estimator):
+            return clone(self.estimator).fit(take_rows(self.X, train), take_rows(self.y, train), **params)
 
     def _split(self, train: NDArray[np.int64], fraction: float) -> list[NDArray[np.int64]]:
         """Split training rows into those of the fit and validation rows; by group, or else by class if possible."""

@@ -23,7 +23,7 @@ _SMALLEST_PERCENT = 0.01
 # Numbers from the first to the second are written out, others in units of a power of 1,000.
 _LEAST, _MOST = 1e-3, 1e6
 _MOST_NAMES = 12
-# Most characters of a user's name or value in a message.
+# Maximum number of characters of a user's name or value in a message.
 _LONGEST = 80
 
 
@@ -39,7 +39,7 @@ def list_names(names: Sequence[str], most: int = 12) -> str:
 
 
 def format_p_value(p_value: float) -> str:
-    """A p-value with three decimals, so that all of a column have the same digits."""
+    """A p-value with three decimals, so that all numbers of a column have the same number of digits."""
     if math.isnan(p_value):
         return "-"
     return f"<{_SMALLEST_P_VALUE:g}" if p_value < _SMALLEST_P_VALUE else f"{p_value:.3f}"

@@ -28,12 +28,12 @@ def importance(
     sample_weight: Any = None,
     feature_groups: Any = None,
     groups: Any = None,
+    target: Any = None,
     inference: bool | str = True,
     contributions: bool = False,
+    per_class: bool = False,
     n_jobs: int | None = None,
     random_state: Any = None,
-    target: Any = None,
-    per_class: bool = False,
     engine: str = "auto",
 ) -> ImportanceResult:
     """Score the features of a fitted tree model on rows its trees never saw.
@@ -80,6 +80,11 @@ def importance(
         column in X. Standard errors and p-values are then cluster-robust. With ``rows="oob"``, each cluster must be
         entirely in or entirely outside each tree's bag, which an ordinary bootstrap does not ensure; use held-out rows
         or `cross_importance` instead. Not supported by "sobol_mda".
+    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
+        For boosted trees, what the trees are scored against instead of y: a number for each row and raw score (a sum of
+        the trees' values, such as log-odds), or a function that computes it from y. It may depend only on the row's
+        own y. The default is the negative gradient of the model's loss at the best constant prediction; ranking and
+        custom objectives have no default.
     inference : bool, "bags" or "residual", default=True
         Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob",
         "mdi_plus_oob" and "sobol_mda". True uses an approximation of how each row affects the choice of splits. "bags"
@@ -93,20 +98,15 @@ def importance(
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.
+    per_class : bool, default=False
+        Whether to add scores by class, with their own standard errors, as `classes` of the result. For classifiers
+        only; takes one more pass per class.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed for ``measure="permutation"``; the other measures are deterministic.
-    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
-        For boosted trees, what the trees are scored against instead of y: a number for each row and raw score (a sum of
-        the trees' values, such as log-odds), or a function that computes it from y. It may depend only on the row's
-        own y. The default is the negative gradient of the model's loss at the best constant prediction; ranking and
-        custom objectives have no default.
-    per_class : bool, default=False
-        Whether to add scores by class, with their own standard errors, as `classes` of the result. For classifiers
-        only; takes one more pass per class.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees: the compiled kernel ("native"), the slower reference implementation in
+        Implementation that routes the rows through the trees: the compiled kernel ("native"), the slower reference in
         numpy, or a GPU ("cuda"). "auto" uses the GPU if X is already there, as a CuPy array, a PyTorch tensor or a cuDF
         data frame, and leaves X there. Otherwise it uses the engine named by the environment variable TRUEWOOD_ENGINE,
         or the compiled kernel if it is installed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from truewood._arguments import check_n_jobs, is_count, read_features
+from truewood._arguments import check_n_jobs, is_count, read_feature_list
 from truewood._engines.selection import place_rows, use_engine
 from truewood._formatting import quote
 from truewood._inputs.table_types import bring_to_host, take_from_device, take_named
@@ -49,7 +49,7 @@ def interactions(
         Names or indices of features; only pairs of these are scored. None means all features. Scores control for the
         separate effects of the others, too.
     max_pairs : int, default=500
-        Largest number of pairs to score. If there are more, those whose splits on the same paths reduce the training
+        Maximum number of pairs to score. If there are more, those whose splits on the same paths reduce the training
         impurity most are scored; evaluation rows are not used for this choice.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows, as in `importance`.
@@ -60,14 +60,14 @@ def interactions(
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`; with "cuda", joint effects are computed by the compiled
-        kernel in the host's memory.
+        Implementation that routes the rows through the trees, as in `importance`; with "cuda", joint effects are
+        computed by the compiled kernel in the host's memory.
 
     Returns
     -------
     Interactions
         Scores by pair, with standard errors and p-values. A pair without an interaction scores zero on average, so
-        scores may be negative. P-values are withheld if the two features depend too much on each other.
+        scores may be negative. P-values are withheld if the two features depend too strongly on each other.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def interactions(
     """
     if not is_count(max_pairs, 1):
         raise ValueError(f"max_pairs must be a whole number above 0, got {quote(max_pairs)}.")
-    listed = read_features(features)
+    listed = read_feature_list(features)
     X, chosen = place_rows(X, engine)
     X = take_from_device(X, "interactions")
     y, sample_weight, groups = map(bring_to_host, (y, sample_weight, groups))

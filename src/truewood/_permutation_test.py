@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import shuffle
 from sklearn.utils.parallel import Parallel, delayed
@@ -21,10 +21,12 @@ from truewood._arguments import check_estimator, check_n_jobs, check_path, check
 from truewood._checkpoint import append_to, read_entries, read_first_entry
 from truewood._formatting import count, find_unit, format_p_value, in_one_line, quote
 from truewood._importance import importance
+from truewood._inference.p_values import find_p_value
 from truewood._inputs.correlation import read_shape
 from truewood._inputs.groups import read_feature_groups
 from truewood._inputs.table_types import read_names
 from truewood._inputs.tables import InputSpec, read_features
+from truewood._inputs.text_columns import name_text_columns
 from truewood._pipelines.final_estimator import check_bags
 from truewood._progress import show_progress
 from truewood._read_only import make_read_only, restore_read_only
@@ -84,9 +86,7 @@ class PermutationTestResult:
         permutations.
         """
         excess, spread = self.values - self.null.mean(axis=0), self.null.std(axis=0, ddof=1)
-        z_score = np.divide(excess, spread, out=np.where(excess > 0, np.inf, -np.inf), where=spread > 0)
-        p_value: NDArray[np.float64] = norm.sf(z_score)
-        return p_value
+        return np.where(spread > 0, find_p_value(excess, spread), np.where(excess > 0, 0.0, 1.0))
 
     def frame(self) -> pd.DataFrame:
         """Return scores and p-values as a data frame, the most important feature first.
@@ -169,11 +169,11 @@ def permutation_test(
     *,
     n_permutations: int = 100,
     measure: str = "auto",
-    feature_groups: Any = None,
     sample_weight: Any = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
+    feature_groups: Any = None,
     resume: str | PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: bool = True,
     engine: str = "auto",
 ) -> PermutationTestResult:
@@ -196,21 +196,21 @@ def permutation_test(
         Number of permutations, at least 2.
     measure : str, default="auto"
         Name of the measure, one of `measures()`.
-    feature_groups : dict or sequence, default=None
-        Columns whose scores are summed, as in `importance`.
     sample_weight : array-like of shape (n_rows,), default=None
         Sample weights, for training and for scoring. They stay with the rows of X.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the permutations and fits.
-    n_jobs : int, default=None
-        Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
+    feature_groups : dict or sequence, default=None
+        Columns whose scores are summed, as in `importance`.
     resume : str or path, default=None
         A checkpoint file with one line per finished permutation. If it exists, the test continues from there, possibly
         to a larger number of permutations; with ``random_state=None`` it continues with the seed of the file.
+    n_jobs : int, default=None
+        Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the permutations and fits.
     progress : bool, default=True
         Whether to show a progress bar in a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`.
+        Implementation that routes the rows through the trees, as in `importance`.
 
     Returns
     -------
@@ -277,7 +277,8 @@ class _Refit:
         rng = np.random.default_rng([seed, number])
         y = shuffle(self.y, random_state=int(rng.integers(N_SEEDS))) if number else self.y
         model = set_seeds(clone(self.estimator), int(rng.integers(N_SEEDS)))
-        model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
+        with name_text_columns(self.X, model):
+            model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
         if number == 0:
             check_bags(model, "pass a forest with bootstrap")
         return importance(

@@ -38,17 +38,17 @@ def set_seeds(estimator: Any, random_state: Any) -> Any:
 
 def name_weight(estimator: Any) -> str:
     """The fit argument for weights: a pipeline expects it prefixed by the name of its last step."""
-    return f"{_find_model(estimator)[0]}sample_weight"
+    return f"{find_model(estimator)[0]}sample_weight"
 
 
-def _find_model(estimator: Any) -> tuple[str, Any]:
+def find_model(estimator: Any) -> tuple[str, Any]:
     """The model at the end of pipelines and searches, and the prefix of its fit arguments."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
-        prefix, model = _find_model(last)
+        prefix, model = find_model(last)
         return "" if _is_routed() else f"{name}__{prefix}", model
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
-        return _find_model(estimator.estimator)
+        return find_model(estimator.estimator)
     return "", estimator
 
 
@@ -67,7 +67,7 @@ def needs_validation_rows(estimator: Any, params: Mapping[str, Any]) -> bool:
     params : dict
         Arguments of its fit.
     """
-    prefix, model = _find_model(estimator)
+    prefix, model = find_model(estimator)
     if not hasattr(model, "fit") or "eval_set" not in signature(model.fit).parameters:
         return False
     given = model.get_params() | {name.removeprefix(prefix): value for name, value in params.items()}
@@ -92,7 +92,7 @@ def list_validation_params(
     weight : array-like or None
         Weights of the validation rows.
     """
-    prefix, model = _find_model(estimator)
+    prefix, model = find_model(estimator)
     table, y = validation
     if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
         encoder = clone(estimator[:-1])
@@ -103,8 +103,9 @@ def list_validation_params(
         table = encoder.fit(*train, **{name: params[name] for name in earlier}).transform(table)
     elif not isinstance(estimator, Pipeline) and isinstance(getattr(estimator, "estimator", None), Pipeline):
         raise ValueError(
-            f"estimator must be a model, a Pipeline that ends in one, or a search over a model to stop early in folds, "
-            f"got {type(estimator).__name__} over a Pipeline; put the search into the Pipeline, or fit all rounds."
+            f"estimator must be a model, a Pipeline that ends in one, or a search over a model for early stopping in "
+            f"folds, got {type(estimator).__name__} over a Pipeline; put the search into the Pipeline, or turn off "
+            "early stopping."
         )
     names = signature(model.fit).parameters
     listed: dict[str, Any] = {"eval_X": table, "eval_y": y} if "eval_X" in names else {"eval_set": [(table, y)]}

@@ -23,17 +23,17 @@ class SkoreCheck:
     """Check of a skore report: do features without significant importance look important in the model?
 
     The usual importance of trees, mean decrease in impurity (MDI), is inflated for features with many possible splits.
-    skore's own check SKD007 warns of such features by their number of values. This one scores all features on rows that
-    the trees were not trained on, and names those that look important but are not significant. These rows are the
-    out-of-bag rows of a forest with bootstrap, the test rows of the report for other models, and the test rows of all
-    folds for a cross-validation report. Nothing is refit.
+    skore's own check SKD007 warns about such features, based on their number of values. This one scores all
+    features on rows that the trees were not trained on, and names those that look important but are not
+    significant. These rows are the out-of-bag rows of a forest with bootstrap, the test rows of the report for
+    other models, and the test rows of all folds for a cross-validation report. Nothing is refit.
 
     Parameters
     ----------
     alpha : float, default=0.05
         Largest adjusted p-value of a significant feature.
     min_share : float, default=0.1
-        Smallest share of MDI of all features that are not significant, taken together, to report.
+        Minimum share of the total MDI that features without significance must hold together to be reported.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SkoreCheck:
 
     code = "TRUEWOOD"
     title = "Features look important on training rows only"
-    docs_url: str | None = None
+    docs_url = "https://truewood.github.io/truewood/howto/integrations.html#skore"
     severity: Literal["tip"] = "tip"
     slow = False
 

@@ -50,7 +50,7 @@ def test_a_split_belongs_to_the_columns_that_it_reads(option, policy):
     assert moved.sum() > 0.7 * claimed.sum()
 
 
-def test_stumps_tell_the_column_of_each_statistic():
+def test_stumps_identify_the_column_of_each_statistic():
     X, y = draw_mixed()
     y = y + X["b"].eq("u")
     model = CatBoostRegressor(iterations=60, depth=1, cat_features=CATEGORICAL, one_hot_max_size=1, **QUIET).fit(X, y)
@@ -62,11 +62,11 @@ def test_stumps_tell_the_column_of_each_statistic():
             for name in X.columns
         ]
     )
-    told = ensemble.feature[ensemble.splits]
+    found = ensemble.feature[ensemble.splits]
     parts = moved.any(axis=1)
     assert moved.sum(axis=1).max() == 1
-    np.testing.assert_array_equal(moved[parts].argmax(axis=1), told[parts])
-    assert set(X.columns[told[parts]]) >= {"a", "b", "f0"}
+    np.testing.assert_array_equal(moved[parts].argmax(axis=1), found[parts])
+    assert set(X.columns[found[parts]]) >= {"a", "b", "f0"}
 
 
 def test_each_combination_is_one_feature():

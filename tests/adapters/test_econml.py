@@ -85,7 +85,7 @@ def test_bags_hold_the_rows_that_chose_the_splits(name):
         for t, tree in enumerate(forest):
             growth, values = find_halves(forest, t)
             np.testing.assert_array_equal(np.sort(view.training.list_bag(t, len(X))), np.sort(growth))
-            # What the tree has counted in each half tells that these are its rows.
+            # The counts of each half show that these are the tree's rows.
             for rows, counts in ((growth, tree.tree_.n_node_samples_train), (values, tree.tree_.n_node_samples)):
                 counted = np.asarray(tree.decision_path(X[rows]).sum(axis=0)).ravel()
                 np.testing.assert_array_equal(counted, counts)

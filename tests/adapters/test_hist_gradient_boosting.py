@@ -98,7 +98,7 @@ def check_hist(model, rows):
     for t in range(ensemble.n_trees):
         own = slice(*ensemble.offset[t : t + 2])
         at_leaves = ensemble.value[own][ensemble.left[own] < 0]
-        # Or a wrong leaf would go unseen; monotonic constraints make some leaves the same.
+        # Otherwise a wrong leaf would go unnoticed; monotonic constraints make some leaves equal.
         assert len(np.unique(at_leaves)) >= (0.9 if model.monotonic_cst is None else 0.5) * len(at_leaves)
     return leaves
 
@@ -145,7 +145,7 @@ def test_categories_given_as_numbers(name, missing, engine):
 
 
 def test_codes_that_no_row_had_go_where_missing_values_go(engine):
-    """Encoding leaves no such codes, but whoever takes the trees alone may have them."""
+    """Encoding leaves no such codes, but they may occur if the trees are used alone."""
     model = fit_hist("squared", categorical=list(CATEGORICAL))
     ensemble = tw.to_ensemble(model)
     codes = draw_odd_rows(ensemble, N_FEATURES, seed=1, categorical=CATEGORICAL)
@@ -172,12 +172,12 @@ def test_many_categories_of_which_most_are_rare(engine):
 def test_categories_of_a_data_frame(engine):
     rng = np.random.default_rng(3)
     X, y = add_categories(*draw_data("regression"), rng)
-    names = ["first", "town", "signal", "colour", "last"]
+    names = ["first", "town", "signal", "color", "last"]
 
     def make_frame(values):
         frame = pd.DataFrame(values, columns=names)
         frame["town"] = pd.Categorical.from_codes(values[:, 1].astype(int), [f"town {k}" for k in range(14)])
-        frame["colour"] = pd.Categorical.from_codes(values[:, 3].astype(int), [f"c{k}" for k in range(14)])
+        frame["color"] = pd.Categorical.from_codes(values[:, 3].astype(int), [f"c{k}" for k in range(14)])
         return frame
 
     train = make_frame(X)
@@ -190,7 +190,7 @@ def test_categories_of_a_data_frame(engine):
     codes = rng.integers(0, 14, (300, N_FEATURES)).astype(float)
     codes[:, [0, 2, 4]] = rng.standard_normal((300, 3))
     rows = make_frame(codes)
-    rows.loc[rows.index[::7], "colour"] = np.nan
+    rows.loc[rows.index[::7], "color"] = np.nan
     check_hist(model, rows)
 
     X_test, y_test = add_categories(*draw_data("regression", seed=1), rng)

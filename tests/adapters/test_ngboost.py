@@ -125,7 +125,7 @@ def test_missing_values_go_where_trees_send_them():
     check_adapter(model, holes)
 
 
-def test_a_model_that_stopped_early_says_so(capsys):
+def test_a_model_that_stopped_early_is_reported(capsys):
     model = ngboost.NGBRegressor(early_stopping_rounds=2, **QUIET).fit(X, Y)
     capsys.readouterr()
     assert open_model(model).is_stopped_early

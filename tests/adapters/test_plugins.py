@@ -134,7 +134,7 @@ def test_a_model_that_an_adapter_rejects_keeps_the_message_of_the_adapter(instal
         tw.importance(Wrapped(), X, y)
 
 
-def test_two_packages_for_one_class_have_to_be_told_apart(install, tmp_path):
+def test_two_packages_for_one_class_are_refused(install, tmp_path):
     code = READS_FIRST_TREE.format("model.forest")
     install("first", PATH, "first_adapter", code)
     install("second", PATH, "second_adapter", code)

@@ -9,7 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, BaggingRegressor, RandomForestClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
 import truewood as tw
@@ -43,6 +50,21 @@ def with_categories(make, **options):
     return make(categorical_features=[0, 1], random_state=0, **options)
 
 
+def grow_forest(base, **options):
+    """A forest whose trees split on categories; until forests have the parameter, a subclass passes it on."""
+    if "categorical_features" in inspect.signature(base).parameters:
+        return with_categories(base, **options)
+
+    class CategoricalForest(base):
+        categorical_features = (0, 1)
+
+        def __init__(self, n_estimators=100, random_state=0, bootstrap=True):
+            super().__init__(n_estimators, random_state=random_state, bootstrap=bootstrap)
+            self.estimator_params = (*self.estimator_params, "categorical_features")
+
+    return CategoricalForest(**options)
+
+
 MAKERS = {
     "tree": lambda: with_categories(DecisionTreeClassifier),
     "tree-regressor": lambda: with_categories(DecisionTreeRegressor, max_leaf_nodes=20),
@@ -50,6 +72,9 @@ MAKERS = {
     "extra-tree-regressor": lambda: with_categories(ExtraTreeRegressor, max_depth=6),
     "bagging": lambda: BaggingClassifier(with_categories(DecisionTreeClassifier), 4, random_state=0),
     "bagging-regressor": lambda: BaggingRegressor(with_categories(ExtraTreeRegressor), 4, random_state=0),
+    "forest": lambda: grow_forest(RandomForestClassifier, n_estimators=4),
+    "forest-regressor": lambda: grow_forest(RandomForestRegressor, n_estimators=4),
+    "extra-trees": lambda: grow_forest(ExtraTreesClassifier, n_estimators=4, bootstrap=True),
     "adaboost": lambda: AdaBoostClassifier(with_categories(DecisionTreeClassifier, max_depth=3), n_estimators=4),
 }
 
@@ -127,11 +152,15 @@ def test_trees_that_encode_categories_differently_are_refused(options):
 
 @needs_categories
 @pytest.mark.statistical
-def test_noise_with_200_levels_scores_zero_on_average():
+@pytest.mark.parametrize("is_forest", [False, True], ids=["bagging", "forest"])
+def test_noise_with_200_levels_scores_zero_on_average(is_forest):
     scores, own = [], []
     for seed in range(40):
         X, y = draw(seed, 400, 200)
-        model = BaggingClassifier(with_categories(DecisionTreeClassifier), 30, random_state=seed).fit(X, y)
+        if is_forest:
+            model = grow_forest(RandomForestClassifier, n_estimators=30, random_state=seed).fit(X, y)
+        else:
+            model = BaggingClassifier(with_categories(DecisionTreeClassifier), 30, random_state=seed).fit(X, y)
         scores.append(tw.importance(model, X, y, inference=False).values[0])
         own.append(np.mean([tree.feature_importances_ for tree in model.estimators_], axis=0))
     assert np.argmax(np.mean(own, axis=0)) == 0

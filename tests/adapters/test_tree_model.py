@@ -24,7 +24,7 @@ N_ROWS, N_TREES = 60, 4
 
 
 class Liar:
-    """A model whose adapter says whatever a test wants."""
+    """A model whose adapter declares whatever a test needs."""
 
     def __init__(self, view: TreeModel) -> None:
         self.tree_model = view
@@ -69,13 +69,13 @@ def rebuild(view, **changes):
 
 def remember(forest, **changes):
     """What a forest remembers of its rows, with lies."""
-    told = {
+    declared = {
         "n_rows": N_ROWS,
         "node_counts": lambda tree: forest.estimators_[tree].tree_.n_node_samples,
         "training_rows": lambda tree, _target, _weight: weigh(forest.estimators_samples_[tree]),
         "bag": lambda tree: forest.estimators_samples_[tree],
     }
-    return TrainingRecord(**{**told, **changes})
+    return TrainingRecord(**{**declared, **changes})
 
 
 def weigh(bag):
@@ -245,7 +245,7 @@ def test_a_library_that_finds_leaves_itself_is_asked_on_every_route(n_classes, r
     np.testing.assert_allclose(found.std_error, expected.std_error, rtol=1e-12)
 
 
-# What an adapter may say wrongly of training rows.
+# What an adapter may get wrong about training rows.
 ROW_LIES = {
     "a bag beyond the rows": ({"bag": lambda _tree: np.array([0, N_ROWS])}, r"bag\(\d\) .* from 0 to 59"),
     "a bag of negative rows": ({"bag": lambda _tree: np.array([0, -1])}, r"bag\(\d\) .* from 0 to 59"),
@@ -294,12 +294,12 @@ def test_splitting_rows_are_checked_too():
         score(view, (2, 2), "oob")
 
 
-def test_what_is_said_is_right_where_nobody_lies():
+def test_correct_adapters_are_accepted():
     forest = fit_forest(2, 2)
-    told = rebuild(open_model(forest), training=remember(forest))
+    declared = rebuild(open_model(forest), training=remember(forest))
     for route in ROUTES:
         expected = score(open_model(forest), (2, 2), route)
-        np.testing.assert_array_equal(score(told, (2, 2), route).per_tree, expected.per_tree)
+        np.testing.assert_array_equal(score(declared, (2, 2), route).per_tree, expected.per_tree)
 
 
 @pytest.fixture

@@ -190,7 +190,7 @@ def test_every_case_can_be_scored(name):
 
 @pytest.mark.parametrize("strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_outputs_are_scored_by_their_own_columns(strategy):
-    """An output that nothing predicts gets next to nothing, and the others as much as their own trees say."""
+    """An output that nothing predicts gets next to nothing, and the others what their own trees add."""
     X, score, rng = draw(600)
     model = R(**BASE, base_score=0.0, multi_strategy=strategy, tree_method="hist").fit(
         X, make_target("numbers", score, rng)

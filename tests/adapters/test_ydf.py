@@ -1,4 +1,4 @@
-"""YDF: leaves and raw scores are the library's own, on columns of all kinds; nodes hold what its training rows say."""
+"""YDF: leaves and raw scores equal the library's, for columns of all kinds; nodes hold sums of training rows."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_from_a_table_to_its_report(app, open_page, tmp_path):
     wait_for(lambda: {path.name for path in app.list_files()} == {"people.csv", "report.html"})
 
 
-def test_what_is_wrong_is_said_in_a_line(app, open_page, tmp_path):
+def test_errors_are_shown_in_one_line(app, open_page, tmp_path):
     page = open_page(app)
     trouble = page.get_by_role("alert")
 

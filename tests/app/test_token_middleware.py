@@ -1,4 +1,4 @@
-"""Who gets in: browsers that were logged in, with requests of the page itself, and nobody else."""
+"""Only logged-in browsers are admitted, with requests of the page itself."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_code_logs_one_browser_in(app):
     assert app.address != address
     status, text, headers = ask(address)
     assert (status, "set-cookie" in headers) == (403, False)
-    assert "used already" in text
+    assert "already been used" in text
     other_page, other_cookie = app.log_in()
     assert (other_page, other_cookie != cookie) == (page, True)
     assert ask(page, Cookie=cookie)[0] == 200
@@ -197,7 +197,7 @@ def test_uploads_that_hold_no_table(app, open_page):
         page.get_by_role("heading", name="a.csv", exact=True).wait_for()
 
 
-def test_an_upload_that_is_refused_is_told_on_the_page(app, browser, tmp_path):
+def test_a_refused_upload_is_reported_on_the_page(app, browser, tmp_path):
     page = browser.new_page()
     page.goto(app.address)
     app.address = app.read_address()

@@ -1,4 +1,4 @@
-"""Jobs of the worker: what it says of errors."""
+"""Jobs of the worker: how it describes errors."""
 
 from __future__ import annotations
 

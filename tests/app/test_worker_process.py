@@ -15,7 +15,7 @@ pytestmark = pytest.mark.any_engine
 
 
 def test_answers_to_other_jobs_are_dropped(monkeypatch):
-    """A process that tells of the last job, of the next one and of this one gives the answer to this one."""
+    """If a process answers the last job, the next one and this one, the answer to this one is returned."""
     program = """
 import json, sys
 for text in sys.stdin:
@@ -43,7 +43,7 @@ for text in sys.stdin:
 
 
 def test_a_job_that_is_given_up_does_not_answer_the_next_one(tmp_path):
-    """Neither when it is cancelled, nor when whoever hears of it fails."""
+    """Neither when it is canceled, nor when the callback fails."""
     tables = [write_table(tmp_path / f"{n_rows}.csv", n_rows) for n_rows in (20_000, 30, 40)]
 
     def fail(line):
@@ -52,14 +52,14 @@ def test_a_job_that_is_given_up_does_not_answer_the_next_one(tmp_path):
 
     async def give_up_and_ask():
         work, started = WorkerProcess(), asyncio.Event()
-        cancelled = asyncio.create_task(
+        job = asyncio.create_task(
             work.do("describe", lambda line: "message" in line and started.set(), file=str(tables[0]))
         )
         waiting = asyncio.create_task(work.do("describe", lambda _: None, file=str(tables[1])))
         await started.wait()
-        cancelled.cancel()
+        job.cancel()
         shape = (await waiting)["shape"]
-        assert cancelled.cancelled()
+        assert job.cancelled()
         with pytest.raises(KeyError):
             await work.do("describe", fail, file=str(tables[1]))
         answer = await work.do("describe", lambda _: None, file=str(tables[2]))

@@ -34,7 +34,7 @@ def call(capsys):
 
 @pytest.fixture
 def refuse(tmp_path, capsys):
-    """Run `truewood importance` on files of a folder; gives the one line that says why it cannot be done."""
+    """Run `truewood importance` on files of a folder; returns the line that explains the error."""
 
     def run(arguments, words):
         listed = [str(tmp_path / part[2:]) if part.startswith("./") else part for part in arguments]

@@ -29,7 +29,7 @@ def test_demo_shows_the_bias_and_its_repair(task, tmp_path, capsys):
     assert (folder / "truewood-demo.html").exists() == can_write_reports()
 
 
-def test_demo_without_the_extra_says_how_to_get_the_report(tmp_path, capsys, monkeypatch):
+def test_demo_without_the_extra_suggests_how_to_get_the_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("truewood._cli.demo.can_write_reports", lambda: False)
     assert main(["demo", "--output", str(tmp_path)]) == 0
     assert "pip install 'truewood[report]'" in capsys.readouterr().out

@@ -159,11 +159,15 @@ def test_a_library_that_is_not_installed(library, arguments, remedy, folder, ref
     def find(name, package=None):
         return None if name == library else find_spec(name, package)
 
-    for module in ("tabular._models.settings", "tabular._models.loading", "_cli.output"):
-        monkeypatch.setattr(f"truewood.{module}.find_spec", find)
+    monkeypatch.setattr("truewood._extras.find_spec", find)
     for name in ("m.cbm", "m.skops"):
         (folder / name).write_bytes(b"any")
     refuse(["./data.csv", "--target", "y", *arguments], [f"pip install '{remedy}'"])
+
+
+def test_an_engine_that_is_not_installed(folder, refuse, monkeypatch):
+    monkeypatch.setattr("truewood._engines.selection._find_cuda_problem", lambda: "there is none here")
+    refuse(["./data.csv", "--target", "y", "--engine", "cuda"], ["--engine cuda", "there is none here"])
 
 
 def test_completion(capsys):

@@ -29,7 +29,7 @@ def test_a_folder_gives_what_its_rows_give(data, folder, call):
     path = folder / "m.ubj"
     output = folder / "scores.json"
     arguments = ["--target", "y", "--sample-weight", "w", "--model-file", path, "--output", output]
-    shown, said = call(folder / data, *arguments)
+    shown, stderr = call(folder / data, *arguments)
     expected = tw.importance(model, X, y, rows="heldout", sample_weight=get_weight())
     result = tw.load(output)
     np.testing.assert_allclose(result.values, expected.values, rtol=1e-10, atol=1e-10 * expected.values.max())
@@ -38,7 +38,7 @@ def test_a_folder_gives_what_its_rows_give(data, folder, call):
     assert shown["performance"] is None
     assert [column["name"] for column in shown["columns"]] == FEATURES
     assert not find_lacking(*shown["notes"], "500 rows")
-    assert "500 rows in batches" in said
+    assert "500 rows in batches" in stderr
     assert shown["warnings"] == []
 
 

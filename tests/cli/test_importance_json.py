@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import truewood as tw
 from helpers.mixed_table import TABLE, add_types
-from truewood._cli.messages import render
+from truewood._cli.message_text import render
 from truewood.tabular import FitSettings, score_saved_model, score_table
 
 pytestmark = pytest.mark.any_engine
@@ -59,11 +59,11 @@ def test_the_same_as_from_python(model, form, tmp_path, call):
 def test_folds_that_keep_groups_together(tmp_path, call):
     table = TABLE.assign(shop=[f"shop {k % 40}" for k in range(len(TABLE))])
     table.to_csv(tmp_path / "a.csv", index=False)
-    shown, said = call(tmp_path / "a.csv", "--target", "y", "--groups", "shop", "--cv", "3")
+    shown, stderr = call(tmp_path / "a.csv", "--target", "y", "--groups", "shop", "--cv", "3")
     settings = FitSettings(n_estimators=60, n_jobs=1, cv=3)
     assert_same(shown, score_table(tmp_path / "a.csv", "y", groups="shop", settings=settings))
     assert (shown["rows"], shown["n_folds"], shown["n_trees"], shown["n_groups"]) == ("folds", 3, 180, 40)
-    assert re.search("folds.* AUC", said)
+    assert re.search("folds.* AUC", stderr)
 
 
 def test_saved_models_the_same_as_from_python(tmp_path, call):
@@ -76,15 +76,15 @@ def test_saved_models_the_same_as_from_python(tmp_path, call):
 
 
 def test_one_score_per_column_and_what_was_inferred(data, call):
-    shown, said = call(data, "--target", "y", "--drop", "amount", "--alpha", "0.01", trees=200)
+    shown, stderr = call(data, "--target", "y", "--drop", "amount", "--alpha", "0.01", trees=200)
     assert shown["task"] == "classification"
     assert shown["truewood"] == tw.__version__
     assert {row["feature"] for row in shown["features"][:3]} == {"x", "member", "city"}
     significant = {row["feature"]: row["significant"] for row in shown["features"]}
     assert significant == {"x": True, "member": True, "city": True, "product": False, "when": False}
-    assert "target y: classification, 2 classes" in said
-    assert re.search(r"id \(.*--keep id", said)
-    assert shown["messages"] == said.splitlines()
+    assert "target y: classification, 2 classes" in stderr
+    assert re.search(r"id \(.*--keep id", stderr)
+    assert shown["messages"] == stderr.splitlines()
     assert shown["warnings"] == []
     assert shown["performance"]["interval"][0] > 0.6
     assert shown["total_p_value"] < 1e-6
@@ -115,6 +115,6 @@ def test_standard_input(form, tmp_path, call, monkeypatch):
     getattr(TABLE, f"to_{form}")(tmp_path / f"a.{form}", index=False)
     expected, _ = call(tmp_path / f"a.{form}", "--target", "y", trees=20)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO((tmp_path / f"a.{form}").read_bytes())))
-    shown, said = call("-", "--target", "y", trees=20)
+    shown, stderr = call("-", "--target", "y", trees=20)
     assert shown["features"] == expected["features"]
-    assert said.startswith("read standard input: 300 rows, 10 columns\n")
+    assert stderr.startswith("read standard input: 300 rows, 10 columns\n")

@@ -1,21 +1,25 @@
-"""What `truewood importance` says on standard error, and how it ends."""
+"""What `truewood importance` writes to standard error, and how it ends."""
 
 from __future__ import annotations
 
+import html
 import io
 import pickle
 import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from truewood import tabular
+from truewood._arguments import get_keywords
 from truewood._cli import main, make_parser
-from truewood._cli.messages import describe_error, render, translate
+from truewood._cli.message_text import describe_error, name_option, render, translate
 from truewood._formatting import in_one_line
 from truewood._message import Message
 from truewood.tabular import TableError
@@ -43,6 +47,17 @@ def test_suggested_arguments_become_options(option):
     message = Message("column 'task=1' is odd.", f"Pass {{{argument}}}", **SUGGESTIONS[option])
     assert render(message) == f"column 'task=1' is odd. Pass {option}"
     assert message.text == "column 'task=1' is odd."
+
+
+def test_every_argument_is_an_option():
+    (commands,) = [action.choices for action in make_parser()._subparsers._group_actions]
+    options = {option for name in ("importance", "compare") for option in commands[name]._option_string_actions}
+    arguments = {field.name for field in fields(tabular.FitSettings)} | {"names", "same_rows", "saved_model"}
+    for function in (tabular.score_table, tabular.score_saved_model, tabular.describe_table):
+        arguments |= {*get_keywords(function)}
+    arguments -= {"settings", "messages", "progress"}
+    for argument in arguments:
+        assert {*name_option(argument).split(" or ")} <= options, argument
 
 
 def test_a_suggestion_can_be_pasted_into_a_shell():
@@ -79,45 +94,45 @@ def test_characters_that_move_the_cursor_are_written_out():
     assert in_one_line("a\x1b[31m\nb") == r"a\x1b[31m\nb"
 
 
-def test_a_warning_is_said_once_even_when_quiet(tmp_path, capsys):
+def test_a_warning_is_shown_once_even_when_quiet(tmp_path, capsys):
     rng = np.random.default_rng(1)
     noise = pd.DataFrame({"a": rng.normal(size=200), "b": rng.integers(0, 5, 200), "y": rng.choice(["u", "v"], 200)})
     noise.to_csv(tmp_path / "a.csv", index=False)
     assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--n-estimators", "50", "--quiet"]) == 0
-    said = capsys.readouterr().err
-    assert re.match(r"truewood: warning: .*chance.*\(AUC 0\.", said)
-    assert said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert re.match(r"truewood: warning: .*chance.*\(AUC 0\.", stderr)
+    assert stderr.count("\n") == 1
 
 
 def test_hints_are_options(tmp_path, call):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"x": rng.normal(size=600), **{f"z{k}": rng.normal(size=600) for k in range(2)}})
     table.assign(y=0.25 * table["x"] + rng.normal(size=600)).to_csv(tmp_path / "a.csv", index=False)
-    shown, said = call(tmp_path / "a.csv", "--target", "y")
+    shown, stderr = call(tmp_path / "a.csv", "--target", "y")
     assert "--max-depth 3" in shown["warnings"][0]
-    assert f"truewood: warning: {shown['warnings'][0]}\n" in said
+    assert f"truewood: warning: {shown['warnings'][0]}\n" in stderr
 
 
-def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
+def test_a_leak_is_reported_in_terminal_json_and_report(tmp_path, call):
     pytest.importorskip("altair")
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"wage": rng.lognormal(2, 0.5, 200), "school": rng.integers(8, 18, 200)})
     table.assign(**{"wage incl. tax": np.log(table["wage"])}).to_csv(tmp_path / "a.csv", index=False)
-    shown, said = call(tmp_path / "a.csv", "--target", "wage", "--output", tmp_path / "a.html", trees=10)
+    outputs = ["--output", tmp_path / "a.html", "--output", tmp_path / "a.md"]
+    shown, stderr = call(tmp_path / "a.csv", "--target", "wage", *outputs, trees=10)
     warning = shown["warnings"][0]
     assert re.match(r".*\bwage incl. tax\b.*100%.*\bwage\b.*--keep 'wage incl. tax'$", warning)
-    assert f"truewood: warning: {warning}\n" in said
+    assert f"truewood: warning: {warning}\n" in stderr
     assert [feature["feature"] for feature in shown["features"]] == ["school"]
     # The option works when it is pasted.
     options = shlex.split(warning[warning.index("--keep") :])
     kept, _ = call(tmp_path / "a.csv", "--target", "wage", *options, trees=10)
     assert kept["features"][0]["feature"] == "wage incl. tax"
-    # Whoever reads the report has given no options.
     page = (tmp_path / "a.html").read_text()
-    told = re.search(r'<div class="caveat severe"><p>([A-Z].*\bwage incl. tax\b.*?)</p></div>', page)
-    assert "100%" in told[1]
-    assert "--keep" not in told[1]
-    assert told.start() < page.index('id="summary"')
+    caveat = re.search(r'<div class="caveat severe"><p>([A-Z].*\bwage incl. tax\b.*?)</p></div>', page)
+    assert html.unescape(caveat[1]) == f"{warning[0].upper()}{warning[1:]}."
+    assert "--keep 'wage incl. tax'" in (tmp_path / "a.md").read_text()
+    assert caveat.start() < page.index('id="summary"')
 
 
 def test_an_identifier_of_groups_is_left_out_and_its_option_works(tmp_path, call):

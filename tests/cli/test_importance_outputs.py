@@ -31,7 +31,7 @@ pytestmark = pytest.mark.any_engine
 def test_outputs(data, tmp_path, call):
     paths = [tmp_path / f"out.{ending}" for ending in ("csv", "json", "png", "svg", "pdf")]
     asked = [part for path in paths for part in ("--output", path)]
-    shown, said = call(data, "--target", "y", *asked)
+    shown, stderr = call(data, "--target", "y", *asked)
     assert shown["files"] == [str(path) for path in paths]
     table = pd.read_csv(paths[0])
     assert table["feature"].tolist() == [row["feature"] for row in shown["features"]]
@@ -40,10 +40,10 @@ def test_outputs(data, tmp_path, call):
     assert paths[2].read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in paths[3].read_bytes()
     assert paths[4].read_bytes().startswith(b"%PDF")
-    assert f"wrote {paths[0]}" in said
+    assert f"wrote {paths[0]}" in stderr
 
 
-def test_letters_that_no_font_has_are_told_in_a_line(tmp_path, capsys):
+def test_letters_that_no_font_has_are_reported_in_one_line(tmp_path, capsys):
     TABLE[["x", "city", "y"]].rename(columns={"city": "都市"}).to_csv(tmp_path / "a.csv", index=False)
     paths = [str(tmp_path / f"out.{ending}") for ending in ("png", "svg", "pdf")]
     options = [
@@ -57,11 +57,11 @@ def test_letters_that_no_font_has_are_told_in_a_line(tmp_path, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert main(["importance", str(tmp_path / "a.csv"), *options]) == 0
-    said = capsys.readouterr().err.splitlines()
-    if said:  # a font that has them may be installed
-        assert said[0].startswith(f"truewood: warning: {paths[0]}: ")
-        assert not find_lacking(said[0], "font", "市都", "boxes")
-        assert len(said) == 3
+    stderr = capsys.readouterr().err.splitlines()
+    if stderr:  # a font that has them may be installed
+        assert stderr[0].startswith(f"truewood: warning: {paths[0]}: ")
+        assert not find_lacking(stderr[0], "font", "市都", "boxes")
+        assert len(stderr) == 3
 
 
 def test_alpha_is_that_of_the_files_too(data, tmp_path, call):
@@ -84,7 +84,7 @@ def test_report(data, tmp_path, call):
     assert '"text":"rising"' in page
     assert re.search(rf'id="about">{re.escape(data.name)} · [\d,]+ rows · ', page)
     assert "variation in y" in page
-    # Whoever reads the report has given no options.
+    # There are no warnings, and notes have no options.
     assert not re.search(r"--\w|task=|drop=", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
 
 
@@ -136,7 +136,7 @@ def run(*arguments, prelude="", **options):
     """Run the command line in a process of its own."""
     program = f"import sys\nfrom truewood._cli import main\n{prelude}\nsys.exit(main())"
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    # Coverage could not write its file here either, and would say so.
+    # Coverage could not write its file here either, and would report that.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     return subprocess.run(command, capture_output="stdout" not in options, text=True, env=variables, **options)
 

@@ -164,13 +164,13 @@ def test_an_interrupt_while_modules_are_loaded_is_one_line(is_hidden, tmp_path):
 )
 def test_modules_that_cannot_be_loaded_are_one_line(module, reason, tmp_path):
     with start_with(module, tmp_path) as process:
-        printed, said = process.communicate(timeout=20)
+        printed, stderr = process.communicate(timeout=20)
     assert process.returncode == 2
     assert printed == ""
-    assert said.startswith("truewood: error: ")
-    assert said.count("\n") == 1
-    assert reason in said
-    assert "ulimit -v" in said
+    assert stderr.startswith("truewood: error: ")
+    assert stderr.count("\n") == 1
+    assert reason in stderr
+    assert "ulimit -v" in stderr
 
 
 def test_jobs_in_the_background_are_not_interrupted(tmp_path):
@@ -181,9 +181,9 @@ def test_jobs_in_the_background_are_not_interrupted(tmp_path):
     finally:
         signal.signal(signal.SIGINT, before)
     with process:
-        said = process.communicate(timeout=20)[1]
+        stderr = process.communicate(timeout=20)[1]
     assert process.returncode == 2
-    assert "stopped" not in said
+    assert "stopped" not in stderr
 
 
 def test_the_console_script_is_the_module_that_handles_this():

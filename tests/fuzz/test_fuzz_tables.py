@@ -135,7 +135,7 @@ TABLES = {
     "narrow": lambda x: x[:, :2],
     "none": lambda x: x[:0],
 }
-# What says something else than the numbers that were put in, or says it in a type that holds fewer of them.
+# Numbers that differ from those that were put in, or have a type that represents fewer of them.
 REFUSED = ("masked", "dates", "complex", "one dimension", "narrow", "none")
 TARGETS = {
     "array": lambda y: y,
@@ -223,7 +223,7 @@ def test_tables(plan):
 
 
 def is_documented(plan, message, table):
-    """Whether the error says what is wrong with this plan."""
+    """Whether the error describes what is wrong with this plan."""
     return (
         (plan["table"] in REFUSED and message.startswith("X "))
         or (message.startswith("sample_weight") and plan["weights"] not in ("none", "list", "series", "float32"))

@@ -1,4 +1,4 @@
-"""Small models of every kind that CatBoost fits, and what it says of them itself."""
+"""Small models of every kind that CatBoost fits, and its own description of them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def draw_odd_rows(
     missing: bool = True,
     infinite: bool = True,
 ) -> np.ndarray:
-    """Random rows, rows on thresholds and one float32 or float64 beside them, extremes, unseen categories, NaN, inf."""
+    """Random rows, rows on thresholds and one float32 or float64 beside them, extremes, new categories, NaN, inf."""
     rng = np.random.default_rng(seed)
 
     def draw(n_rows: int) -> np.ndarray:
@@ -87,7 +87,7 @@ def count_calls(work: Callable[[], object]) -> int:
 
 
 def add_leaf_values(model: Any, X: Any) -> np.ndarray:
-    """Sum of the leaf values of each row, shape (n_rows, n_scores): the raw prediction less its constant."""
+    """Sum of the leaf values of each row, shape (n_rows, n_scores): the raw prediction minus its constant."""
     view = open_model(model)
     ensemble = view.read(range(view.n_trees))
     values = ensemble.value[route(model, X) + ensemble.offset[:-1]]

@@ -83,7 +83,7 @@ def prepare_dask_spark():
     return {"tw": tw, "model": fit_forest()[0]}
 
 
-def prepare_command_line():
+def prepare_tables():
     import xgboost
 
     rng = np.random.default_rng(0)
@@ -99,9 +99,9 @@ def prepare_command_line():
 
 PREPARE = {
     "docs/howto/big_data.md": prepare_big_data,
-    "docs/howto/command_line.md": prepare_command_line,
     "docs/howto/dask_spark.md": prepare_dask_spark,
     "docs/howto/integrations.md": prepare_integrations,
+    "docs/howto/tables.md": prepare_tables,
     "docs/reference/models.md": prepare_models,
 }
 

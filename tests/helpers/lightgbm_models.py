@@ -1,4 +1,4 @@
-"""Small models of every kind that LightGBM fits, and rows to tell them apart."""
+"""Small models of every kind that LightGBM fits, and rows that distinguish them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def train_on(first, missing):
 
 
 def forget_missing_type(booster):
-    """Text of a model whose categorical splits say nothing of missing values, as in old files."""
+    """Text of a model whose categorical splits do not record missing values, as in old files."""
     text = booster.model_to_string(num_iteration=-1)
     return re.sub("(?m)^decision_type=.*$", lambda line: re.sub(r"\b9\b", "1", line[0]), text)
 

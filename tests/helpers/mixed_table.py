@@ -13,7 +13,7 @@ N_ROWS = 300
 
 
 def draw_table():
-    """Columns of all kinds; x, member and city tell about y and amount, the others say nothing."""
+    """Columns of all kinds; x, member and city predict y and amount, the others are noise."""
     rng = np.random.default_rng(0)
     x, member, city = rng.normal(size=N_ROWS), rng.random(N_ROWS) < 0.4, rng.choice(["Rome", "Oslo", "Lima"], N_ROWS)
     signal = x + 2.0 * member + 1.5 * (city == "Rome")

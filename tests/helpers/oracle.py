@@ -65,13 +65,13 @@ class Node:
     square: float  # mean of |target|^2
 
 
-def summarise(tree, columns, X, targets, rows):
+def summarize(tree, columns, X, targets, rows):
     """Weight, mean and mean square of the rows at each node; None where there is no weight."""
     members = [[] for _ in range(tree.node_count)]
     for row, weight in rows:
         for node in walk(tree, columns, X[row]):
             members[node].append((Fraction(float(weight)), targets[row]))
-    return [summarise_members(member) for member in members]
+    return [summarize_members(member) for member in members]
 
 
 def add(numbers):
@@ -107,8 +107,8 @@ def split_score(measure, is_classification, m, children, root, evaluation_m, eva
         score = 0
         for c, u in [*zip(children, evaluation_children, strict=True), (m, evaluation_m)]:
             if u is not None:
-                centred = dot(minus(c.mean, root.mean), minus(u.mean, evaluation_root.mean))
-                score += (-1 if c is m else 1) * u.weight / evaluation_root.weight * centred
+                centered = dot(minus(c.mean, root.mean), minus(u.mean, evaluation_root.mean))
+                score += (-1 if c is m else 1) * u.weight / evaluation_root.weight * centered
         return score
     if any(u is None for u in evaluation_children):
         return 0.0
@@ -136,7 +136,7 @@ def score_tree(measure, oracle_tree, X, y, n_classes, label=None):
     if measure != "mdi" and sum(weight for _, weight in oracle_tree.evaluation) <= 0:
         return None
     for output in range(y.shape[1]):
-        trained, evaluation = summarise_both(oracle_tree, X, y, n_classes, output, label)
+        trained, evaluation = summarize_both(oracle_tree, X, y, n_classes, output, label)
         for m in range(tree.node_count):
             if tree.children_left[m] == -1:
                 continue
@@ -154,7 +154,7 @@ def score_tree(measure, oracle_tree, X, y, n_classes, label=None):
     return scores
 
 
-def summarise_both(oracle_tree, X, y, n_classes, output, label):
+def summarize_both(oracle_tree, X, y, n_classes, output, label):
     """Summaries of the training and of the evaluation rows at each node of a tree, found once for the same rows."""
     inputs = (X, y, oracle_tree.training, oracle_tree.evaluation)
     key = (*map(id, inputs), output, label)
@@ -162,7 +162,7 @@ def summarise_both(oracle_tree, X, y, n_classes, output, label):
         targets = vectors(y, output, n_classes)
         if label is not None:
             targets = [[target[label] if label < len(target) else 0.0] for target in targets]
-        both = [summarise(oracle_tree.tree, oracle_tree.columns, X, targets, rows) for rows in inputs[2:]]
+        both = [summarize(oracle_tree.tree, oracle_tree.columns, X, targets, rows) for rows in inputs[2:]]
         oracle_tree.summaries[key] = both, inputs  # kept, so that no other has their ids
     return oracle_tree.summaries[key][0]
 
@@ -193,9 +193,9 @@ def permute_tree(oracle_tree, X, y, n_classes, donors):
 
 
 def project_rows(root, children, is_out, choose, training, evaluation, targets):
-    """What a tree says of its evaluation rows without some splits: {row: mean of its cell}.
+    """Predictions of a tree for its evaluation rows without some splits: {row: mean of its cell}.
 
-    `children(node)` is empty at leaves, `is_out(node)` says whether a split is left out, `choose(node, row)` is the
+    `children(node)` is empty at leaves, `is_out(node)` is whether a split is left out, `choose(node, row)` is the
     child that the row goes to, and `training` has pairs of a row and its weight in the bag.
     """
 
@@ -220,7 +220,7 @@ def project_rows(root, children, is_out, choose, training, evaluation, targets):
         held = {following[row] for row, _ in training}
         for row in set(evaluation) - found.keys():
             if following[row] not in held or following[row] == cells[row]:
-                found[row] = summarise_members(members[cells[row]]).mean
+                found[row] = summarize_members(members[cells[row]]).mean
         if following == cells:
             return found
         cells = following
@@ -257,8 +257,8 @@ def project_forest(trees, X, y, n_classes, row_weight, groups):
         targets = vectors(y, output, n_classes)
 
         def predict(is_out, targets=targets):
-            said = [project_tree(tree, X, targets, is_out) for tree in trees]
-            means = {row: [own[row] for own in said if row in own] for row in rows}
+            predicted = [project_tree(tree, X, targets, is_out) for tree in trees]
+            means = {row: [own[row] for own in predicted if row in own] for row in rows}
             return {row: [math.fsum(part) / len(own) for part in zip(*own, strict=True)] for row, own in means.items()}
 
         def distance(a, b):
@@ -277,7 +277,7 @@ def project_forest(trees, X, y, n_classes, row_weight, groups):
 
 
 def average_out(oracle_tree, in_bag, x, node, is_out):
-    """What a tree says of a row below a node if splits on some columns send it both ways, by weight in training."""
+    """Prediction for a row below a node if splits on some columns send it both ways, by weight in training."""
     tree = oracle_tree.tree
     if tree.children_left[node] == -1:
         return in_bag[node].mean
@@ -285,21 +285,24 @@ def average_out(oracle_tree, in_bag, x, node, is_out):
         return average_out(oracle_tree, in_bag, x, step(tree, oracle_tree.columns, node, x), is_out)
     pair = int(tree.children_left[node]), int(tree.children_right[node])
     total = sum(in_bag[c].weight for c in pair)
-    said = [average_out(oracle_tree, in_bag, x, c, is_out) for c in pair]
-    return [sum(in_bag[c].weight * v[k] for c, v in zip(pair, said, strict=True)) / total for k in range(len(said[0]))]
+    predicted = [average_out(oracle_tree, in_bag, x, c, is_out) for c in pair]
+    return [
+        sum(in_bag[c].weight * v[k] for c, v in zip(pair, predicted, strict=True)) / total
+        for k in range(len(predicted[0]))
+    ]
 
 
 def leave_residuals(trees, X, y, n_classes, row_weight, group):
-    """What is left of y after the prediction with the columns of a group averaged out: {row: vector}, less its mean."""
+    """Residuals of y after the prediction without a group of columns, minus their mean: {row: vector}."""
     targets = vectors(y, 0, n_classes)
-    nodes = [summarise(t.tree, t.columns, X, targets, t.training) for t in trees]
+    nodes = [summarize(t.tree, t.columns, X, targets, t.training) for t in trees]
 
     def predict(is_out):
-        said = {}
+        predicted = {}
         for tree, in_bag in zip(trees, nodes, strict=True):
             for row, _ in tree.evaluation:
-                said.setdefault(row, []).append(average_out(tree, in_bag, X[row], 0, is_out))
-        return {row: [float(add(part)) / len(own) for part in zip(*own, strict=True)] for row, own in said.items()}
+                predicted.setdefault(row, []).append(average_out(tree, in_bag, X[row], 0, is_out))
+        return {row: [float(add(part)) / len(own) for part in zip(*own, strict=True)] for row, own in predicted.items()}
 
     def center(values):
         total = math.fsum(row_weight[row] for row in values)
@@ -308,17 +311,17 @@ def leave_residuals(trees, X, y, n_classes, row_weight, group):
         return {row: [float(a) - b for a, b in zip(v, means, strict=True)] for row, v in values.items()}
 
     whole, without = center(predict(lambda _column: False)), predict(lambda column: column in group)
-    centred = center({row: targets[row] for row in whole})
-    products = math.fsum(row_weight[row] * dot(centred[row], whole[row]) for row in whole)
+    centered = center({row: targets[row] for row in whole})
+    products = math.fsum(row_weight[row] * dot(centered[row], whole[row]) for row in whole)
     squares = math.fsum(row_weight[row] * dot(whole[row], whole[row]) for row in whole)
     slope = max(products / squares, 0.0)
-    return center({row: [a - slope * b for a, b in zip(centred[row], without[row], strict=True)] for row in whole})
+    return center({row: [a - slope * b for a, b in zip(centered[row], without[row], strict=True)] for row in whole})
 
 
 def score_residuals(oracle_tree, X, y, n_classes, residuals, group):
     """Score of a group in one tree by `ufi_centered` with residuals in place of y, and what each row adds to it."""
     tree, columns = oracle_tree.tree, oracle_tree.columns
-    in_bag = summarise(tree, columns, X, vectors(y, 0, n_classes), oracle_tree.training)
+    in_bag = summarize(tree, columns, X, vectors(y, 0, n_classes), oracle_tree.training)
     weight = [0.0] * tree.node_count
     paths = {row: walk(tree, columns, X[row]) for row, _ in oracle_tree.evaluation}
     for row, own in oracle_tree.evaluation:
@@ -390,8 +393,8 @@ def make_stumps(oracle_tree, X, weight):
 
 def make_lines(oracle_tree, X, weight, stumps):
     """The columns that the stumps split on, but not by category, with mean zero and the spread of the largest stump."""
-    kinds = getattr(oracle_tree.tree, "split_kind", np.zeros(oracle_tree.tree.node_count))
-    by_category = {oracle_tree.columns[oracle_tree.tree.feature[m]] for m in np.flatnonzero(kinds)}
+    kinds = getattr(oracle_tree.tree, "split_kind", np.zeros(oracle_tree.tree.node_count))  # -1 at leaves
+    by_category = {oracle_tree.columns[oracle_tree.tree.feature[m]] for m in np.flatnonzero(kinds > 0)}
     lines = []
     for column in sorted({column for column, _, _ in stumps} - by_category):
         x, share = np.float32(X[:, column]).astype(float), weight / weight.sum()
@@ -512,7 +515,7 @@ def train_from_leaves(trees, node, columns):
     total = add(weights)
     if total <= 0:  # a node that training rows of no weight fell into
         return Node(Fraction(0), [Fraction(0)] * len(values[0]), Fraction(0))
-    return summarise_members(list(zip(weights, values, strict=True)))
+    return summarize_members(list(zip(weights, values, strict=True)))
 
 
 def score_arrays(measure, trees, X, target, row_weight, lists, outputs, *, is_classification=False):
@@ -558,9 +561,9 @@ def split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
         members = {node: [] for node in range(root, end)}
         for i, path in zip(rows, paths, strict=True):
             for node in path:
-                said = [Fraction(float(target[i, k])) for k in own]
-                members[node].append((Fraction(float(row_weight[i])), said))
-        evaluation = {node: summarise_members(member) for node, member in members.items()}
+                values = [Fraction(float(target[i, k])) for k in own]
+                members[node].append((Fraction(float(row_weight[i])), values))
+        evaluation = {node: summarize_members(member) for node, member in members.items()}
         trained = {node: train_from_leaves(trees, node, columns) for node in range(root, end)}
         for m in range(root, end):
             if trees.left[m] >= 0 and trained[m].weight > 0:
@@ -589,7 +592,7 @@ def size_arrays(trees, X, target, row_weight, lists, outputs):
     return sizes
 
 
-def summarise_members(member):
+def summarize_members(member):
     """Weight, mean and mean square of (weight, vector) pairs; None where there is no weight."""
     total = add(weight for weight, _ in member)
     if total <= 0:
@@ -601,7 +604,7 @@ def summarise_members(member):
 def best_constant_gradient(loss, y, weight, level=0.5):
     """Negative gradient of a loss at its best constant raw score, (n_rows, n_scores), from the loss's definition."""
     mean = math.fsum(w * v for w, v in zip(weight, y, strict=True)) / math.fsum(weight)
-    if loss in ("squared", "logistic", "poisson"):  # identity link, logit link, log link: y less its mean
+    if loss in ("squared", "logistic", "poisson"):  # identity link, logit link, log link: y minus its mean
         return np.array([[v - mean] for v in y])
     if loss == "gamma":
         return np.array([[v / mean - 1.0] for v in y])
@@ -629,7 +632,7 @@ def quantile_of(y, weight, level):
 
 
 def sum_by_group(values, labels):
-    """Sums of rows of each label, less the mean of all rows for each of them; labels in order of appearance."""
+    """Sums of rows of each label, minus the mean of all rows for each of them; labels in order of appearance."""
     mean = values.mean(axis=0)
     sums = {}
     for label, value in zip(labels, values, strict=True):

@@ -4,8 +4,8 @@
 
 KIND is "connect" (a server of Spark Connect that it starts itself) or "cluster" (two executors as processes). FOLDER
 has `model.pickle` and `rows.parquet`, with columns y and w; the result is saved there as `result.json`. On a cluster,
-an executor is killed in the middle of each pass over the rows; with Connect, `error.txt` says what is wrong with a y
-without values.
+an executor is killed in the middle of each pass over the rows; with Connect, `error.txt` has the error
+about a y without values.
 """
 
 from __future__ import annotations

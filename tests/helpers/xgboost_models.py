@@ -1,4 +1,4 @@
-"""Small models of every kind that XGBoost fits, and what it says of them itself."""
+"""Small models of every kind that XGBoost fits, and its own description of them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def build(name):
 
 
 def dump(model):
-    """What the Booster says of itself."""
+    """The Booster's description of itself."""
     booster = model if isinstance(model, xgb.Booster) else model.get_booster()
     return json.loads(booster.save_raw("json"))["learner"]
 

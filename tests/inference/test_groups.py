@@ -1,4 +1,4 @@
-"""`groups=`: errors of rows that belong together are those of sums over groups."""
+"""`groups=`: standard errors of clustered rows are those of sums over groups."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_comparisons_of_forests_with_bags_by_group(group_forest):
     np.testing.assert_allclose(tw.compare(a, b).std_error ** 2, variance, rtol=1e-12)
 
 
-def test_results_say_how_many_groups(forest, tmp_path):
+def test_results_report_the_number_of_groups(forest, tmp_path):
     result = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=NEW)
     assert not find_lacking(repr(result), "120 held-out rows", "30 groups")
     assert result.groups is None

@@ -104,8 +104,8 @@ def contributions_by_loops(built, n_features):
     targets = oracle.vectors(built.codes, 0, built.n_classes)
     for tree in built.trees:
         inner = tree.tree
-        in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
-        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.evaluation)
+        in_bag = oracle.summarize(inner, tree.columns, built.dense, targets, tree.training)
+        scored = oracle.summarize(inner, tree.columns, built.dense, targets, tree.evaluation)
         expected = expect_at_nodes(inner, in_bag, scored)
         for rows, out in ((tree.evaluation, phi), (tree.training, psi)):
             for row, weight in rows:
@@ -169,8 +169,8 @@ def biased_by_loops(built, n_features):
     biased, targets = np.zeros(n_features), oracle.vectors(built.codes, 0, built.n_classes)
     for tree in built.trees:
         inner = tree.tree
-        in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
-        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.evaluation)
+        in_bag = oracle.summarize(inner, tree.columns, built.dense, targets, tree.training)
+        scored = oracle.summarize(inner, tree.columns, built.dense, targets, tree.evaluation)
         for m, children in enumerate(zip(inner.children_left, inner.children_right, strict=True)):
             if children[0] < 0 or any(scored[c] is None for c in children):
                 continue
@@ -194,7 +194,7 @@ def bags_by_loops(built, n_rows):
 
 
 def variance_by_loops(phi, psi, phi_a):
-    """Variance of the score of a feature that says nothing."""
+    """Variance of the score of a useless feature."""
     return (phi**2).sum() + max(phi_a, (phi * psi).sum(), 0.0)
 
 
@@ -313,7 +313,7 @@ def test_bags_widen_intervals_and_ask_for_trees():
     np.testing.assert_array_equal(from_bags.p_value, default.p_value)
 
 
-def test_bags_are_for_rows_that_grew_trees(forest):
+def test_bags_are_for_training_rows(forest):
     with pytest.raises(ValueError, match="inference='bags'"):
         tw.importance(forest, X + 0.01, y, rows="heldout", inference="bags")
     with pytest.raises(ValueError, match=r"inference='bags'.*measure='mdi'"):
@@ -324,14 +324,14 @@ def test_bags_are_for_rows_that_grew_trees(forest):
 
 @pytest.mark.filterwarnings("ignore:inference='bags' needs")
 @pytest.mark.parametrize("n_trees", [1, 2, 5])
-def test_bags_of_few_trees_say_something_finite(n_trees):
+def test_bags_of_few_trees_give_finite_errors(n_trees):
     model = RandomForestRegressor(n_trees, random_state=0).fit(X, X[:, 0])
     result = tw.importance(model, X, X[:, 0], inference="bags")
     assert np.isfinite([result.std_error, result.null_std_error, result.p_value]).all()
 
 
 @pytest.mark.filterwarnings("ignore:inference='bags' needs")
-def test_a_single_bag_of_odd_weights_says_nothing_of_bags():
+def test_a_single_bag_of_odd_weights_has_no_bag_effect():
     options = {"class_weight": {0: 1, 1: 0.3}, "sampling_strategy": "all", "replacement": True, "bootstrap": False}
     model = BalancedRandomForestClassifier(1, random_state=0, **options).fit(X, y)
     for inference in (True, "bags"):
@@ -368,7 +368,7 @@ def test_blocks_of_rows_give_the_errors_of_all(rows, monkeypatch):
                 np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10)
 
 
-def test_rows_that_all_say_the_same_show_nothing(engine):
+def test_identical_rows_show_nothing(engine):
     data = np.random.default_rng(2).standard_normal((100, 3))
     model = RandomForestClassifier(10, random_state=0).fit(data, data[:, 0] > 1)
     result = tw.importance(model, data + 0.01, np.zeros(100, dtype=bool), rows="heldout")
@@ -448,7 +448,7 @@ def test_intervals_of_all_sizes(forest):
         ("permutation", "rows"),
     ],
 )
-def test_other_measures_say_why_not(forest, measure, reason):
+def test_other_measures_give_the_reason(forest, measure, reason):
     result = tw.importance(forest, X, y, measure=measure, random_state=0)
     assert np.isnan(result.std_error).all()
     for ask in (result.interval, result.adjusted_p_value, result.select):
@@ -516,7 +516,7 @@ def test_a_model_of_noise_is_rejected_no_more_often_than_it_should():
     assert np.mean(np.array(blind) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
-def test_all_features_together_say_whether_the_model_sees_anything(forest):
+def test_all_features_together_test_the_model(forest):
     result = tw.importance(forest, X, y)
     assert result.total_p_value < 1e-4
     assert tw.importance(forest, X, y, feature_groups=["all"] * 4).p_value[0] == pytest.approx(

@@ -60,7 +60,7 @@ def test_it_is_the_negative_gradient_at_the_best_constant(name):
     np.testing.assert_allclose(loss.make_target(y[:, None], WEIGHT)[:, 0], expected, atol=2e-4)
 
 
-def test_softmax_is_one_hot_less_priors():
+def test_softmax_is_one_hot_minus_priors():
     y = np.array([0.0, 1.0, 2.0, 2.0])
     gradient = losses.softmax(3).make_target(y[:, None], np.ones(4))
     np.testing.assert_allclose(gradient[3], [-0.25, -0.25, 0.5])

@@ -68,8 +68,8 @@ def test_ufi_on_the_bags_is_mdi(fitted, engine):
     result = tw.importance(trees, X, y, rows=forest.estimators_samples_, measure="ufi")
     scale = 1.0 if isinstance(forest, RandomForestClassifier) else 2.0
     np.testing.assert_allclose(result.values, scale * result.mdi, rtol=1e-10)
-    centred = tw.importance(trees, X, y, rows=forest.estimators_samples_, measure="ufi_centered")
-    np.testing.assert_allclose(centred.values, result.mdi, rtol=1e-10)
+    centered = tw.importance(trees, X, y, rows=forest.estimators_samples_, measure="ufi_centered")
+    np.testing.assert_allclose(centered.values, result.mdi, rtol=1e-10)
     assert result.skipped_weight == 0.0
 
 

@@ -33,7 +33,7 @@ def calibrate(folder):
 
 
 def kill_after(command, checkpoint, n_lines):
-    """Run a command until its checkpoint has so many lines, and end it without any warning."""
+    """Run a command until its checkpoint has a number of lines, and kill it."""
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 120

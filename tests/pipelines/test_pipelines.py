@@ -1,4 +1,4 @@
-"""Pipelines, searches and transformed targets stand for the model in them; what steps saw of the targets is told."""
+"""Pipelines, searches and transformed targets stand for the model in them; steps that saw the targets are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where encoded columns come from, transformer by transformer, and what happens where little can be told."""
+"""Where encoded columns come from, transformer by transformer, and what happens where little is known."""
 
 from __future__ import annotations
 

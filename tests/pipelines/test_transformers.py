@@ -54,7 +54,7 @@ TRANSFORMERS = {
         ["empty", "a", "c"],
         ["a", "c", "empty", "c"],
     ),
-    "nearest neighbours": (KNNImputer(add_indicator=True), "abc", "abcc"),
+    "nearest neighbors": (KNNImputer(add_indicator=True), "abc", "abcc"),
     "iterative": (IterativeImputer(max_iter=3, tol=10, add_indicator=True), "abc", "abcc"),
     "indicator": (MissingIndicator(features="all"), "abc", "abc"),
     "bins": (KBinsDiscretizer(3, strategy="uniform"), "ab", "aaabbb"),
@@ -189,7 +189,7 @@ def test_a_mixture_has_a_name_of_its_own():
 
 
 @pytest.mark.skipif(SKLEARN_VERSION < (1, 6), reason="a function that names columns came with scikit-learn 1.6")
-def test_mixtures_of_the_same_name_are_told_apart():
+def test_mixtures_of_the_same_name_are_distinguished():
     parts = [("p", PCA(1), ["a", "b"]), ("q", PCA(1), ["b", "pca0"]), ("r", PCA(1), ["a", "pca0"])]
     table = TRAIN[["a", "b"]].assign(pca0=TRAIN["c"].fillna(0))
     encoder = ColumnTransformer(parts, verbose_feature_names_out=lambda _label, name: name)

@@ -1,4 +1,4 @@
-"""Steps that do not say what their columns derive from are tried out."""
+"""Steps that do not record what their columns derive from are probed."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 import truewood as tw
@@ -50,7 +51,7 @@ def test_every_kind_draws_on_a_pyplot_figure_of_its_own(result, kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_draws_where_it_is_told(result, kind):
+def test_every_kind_draws_on_the_given_axes(result, kind):
     ax = Figure().subplots()
     assert result.plot(kind, ax=ax) is ax
     assert not plt.get_fignums()
@@ -94,18 +95,27 @@ def test_compare_names_each_feature_on_both_sides(result):
 
 def test_box_shows_scores_by_tree(result):
     ax = result.plot("box", top=3)
-    assert not find_lacking(ax.get_xlabel(), "(UFI)", "Gini impurity", "tree")
+    assert not find_lacking(ax.get_xlabel(), "(UFI)", "share of the variation in the target (%)", "tree")
     assert "6 trees" in ax.get_title()
+    medians = [line.get_xdata()[0] for line in ax.lines if to_rgba(line.get_color()) == to_rgba(UNBIASED)]
+    scored = result.per_tree[:, result.order[:3]]
+    np.testing.assert_allclose(medians, 100 * np.median(scored, axis=0) / result.impurity)
 
 
-def test_points_say_what_was_found(result):
+@pytest.mark.parametrize("kind", KINDS)
+def test_axes_are_in_the_words_of_readers(result, kind):
+    texts = [text.get_text() for part in result.plot(kind).figure.axes for text in part.findobj(Text)]
+    assert not [text for text in texts if "Gini" in text or "impurity" in text]
+
+
+def test_points_show_significance(result):
     alpha = float(np.sort(result.adjusted_p_value())[10])
     ax = result.plot("bar", top=None, alpha=alpha)
     order = np.argsort(-result.values, kind="stable")
     is_found = result.select(alpha)
     is_small = is_found & (result.share < 0.01)
-    colours = np.select([is_small, is_found], [SMALL, UNBIASED], "white")[order]
-    assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(colour) for colour in colours]
+    colors = np.select([is_small, is_found], [SMALL, UNBIASED], "white")[order]
+    assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(color) for color in colors]
     n_large = int(np.count_nonzero(is_found & ~is_small))
     assert 0 < n_large < np.count_nonzero(is_found) < 30
     assert re.match(r"\d+ features? explains? \d+%", ax.get_title())
@@ -130,7 +140,7 @@ def test_the_level_of_significance_is_the_readers(result):
         result.plot(alpha=0)
 
 
-def test_nothing_significant_is_said_so():
+def test_no_significant_feature_is_reported():
     ax = make_result(3, measure="loss_oob").plot()
     assert "biased downward" in ax.get_title()
     assert ax.get_legend() is None
@@ -206,7 +216,9 @@ def test_bad_arguments(result):
 
 def test_classes_are_the_columns_of_a_heat_map(result):
     ax = result.plot("classes", top=4)
-    np.testing.assert_array_equal(ax.images[0].get_array(), result.per_class[:, result.order[:4]].T)
+    parts = 100 * result.per_class[:, result.order[:4]].T / result.impurity
+    np.testing.assert_allclose(ax.images[0].get_array(), parts)
+    assert ax.figure.axes[1].get_ylabel() == "share of the variation in the target (%)"
     assert [label.get_text() for label in ax.get_xticklabels()] == ["False", "True"]
     with pytest.raises(ValueError, match="per_class=True"):
         make_result(3).plot("classes")

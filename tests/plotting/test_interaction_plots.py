@@ -42,6 +42,7 @@ def test_bars_are_shares_in_order(result):
     assert ax.get_yticklabels()[0].get_text() == "x0 × x1"
     assert f"{result.select().sum()} of 6 pairs" in ax.get_title()
     assert "top 3" in ax.get_title()
+    assert "share of the variation in the target (%)" in ax.get_xlabel()
 
 
 def test_heat_map_has_the_matrix(result):

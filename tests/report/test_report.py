@@ -61,8 +61,8 @@ def read_data(path):
 
 def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
     X, _ = make_table()
-    said = {"performance": "AUC 0.8", "notes": ["The rows are of May."], "warnings": ["the target was seen before"]}
-    result.report(tmp_path / "report.html", X=X, title="Who says yes?", target="answer", data="may.csv", **said)
+    texts = {"performance": "AUC 0.8", "notes": ["The rows are of May."], "warnings": ["the target was seen before"]}
+    result.report(tmp_path / "report.html", X=X, title="Who says yes?", target="answer", data="may.csv", **texts)
     text = read_words(tmp_path / "report.html")
     parts = [
         "Who says yes?",
@@ -83,7 +83,7 @@ def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
         "A p-value is the probability",
         "How this was measured",
         "30 trees with averaged predictions (forest)",
-        "400 out-of-bag rows: each tree is evaluated on the training rows that are not in its bag.",
+        "400 out-of-bag rows: each tree is evaluated on the training rows that its bootstrap sample left out.",
         "decrease in Gini impurity",
         "No pair of features is strongly correlated",
         "400 rows; 6 of 6 columns compared)",
@@ -136,7 +136,7 @@ def test_user_text_is_escaped(result, tmp_path):
     assert bad in [row[0] for row in read_data(tmp_path / "report.html")["rows"]]
 
 
-def test_repeated_names_are_told_apart_in_charts(result, tmp_path):
+def test_repeated_names_are_distinguished_in_charts(result, tmp_path):
     replace(result, feature_names=np.array(["a", "a", "b", "a", "a (2)", ""])).report(tmp_path / "report.html")
     data = read_data(tmp_path / "report.html")
     assert len(set(data["labels"])) == 6
@@ -353,14 +353,14 @@ def test_many_names_are_counted():
     assert enumerate_names([f"f{j}" for j in range(200)]).endswith("f8, f9 and 190 more")
 
 
-def test_finds_columns_that_tell_the_same():
+def test_finds_redundant_columns():
     rng = np.random.default_rng(0)
     n_rows = 3000
     X = pd.DataFrame({"age": rng.integers(18, 90, n_rows), "years": rng.integers(1, 17, n_rows)})
     X["birth"] = pd.Timestamp("2020-01-01") - pd.to_timedelta(365 * X["age"], unit="D")
     X["school"] = X["years"].map(lambda year: f"grade {year}")
     X["noise"] = np.where(rng.random(n_rows) < 0.1, np.nan, rng.standard_normal(n_rows))
-    X["colour"] = rng.choice(["red", "green", "blue"], n_rows)
+    X["color"] = rng.choice(["red", "green", "blue"], n_rows)
     X["constant"] = 1
     X["id"] = [f"person {j}" for j in range(n_rows)]
     names = X.columns.tolist()
@@ -455,7 +455,7 @@ def test_bad_arguments(result, tmp_path):
 
 @pytest.mark.parametrize("library", ["altair", "vl_convert"])
 def test_a_missing_library_is_named(library, tmp_path):
-    """Without the libraries everything else works, and a report says what to install."""
+    """Without the libraries everything else works, and a report names what to install."""
     code = f"""
 import sys
 import truewood as tw

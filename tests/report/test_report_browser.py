@@ -70,8 +70,8 @@ def write_directions(path):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     many = [f"feature {j}" for j in range(40)]
-    said = {"performance": "AUC 0.9", "notes": ["A note."], "warnings": ["the target is among the features"]}
-    make_result(many).report(folder / "many.html", title="Forty features", **said)
+    texts = {"performance": "AUC 0.9", "notes": ["A note."], "warnings": ["the target is among the features"]}
+    make_result(many).report(folder / "many.html", title="Forty features", **texts)
     make_result(many[:5], per_class=True).report(folder / "classes.html")
     make_result(NASTY).report(folder / "nasty.html", title="<b>T</b>&", notes=["<script>window.ran = 4</script>"])
     rng = np.random.default_rng(0)
@@ -257,7 +257,7 @@ def test_shows_scores_by_class(open_report):
     assert page.locator("#classes .mark-text.role-mark text").count() == 10
 
 
-def test_hover_tells_the_numbers(open_report, table):
+def test_hover_shows_the_numbers(open_report, table):
     page = open_report("many.html")
     point_at(page, page.locator(NAMES).get_by_text(table["feature"][3], exact=True))
     tooltip = page.locator("#vg-tooltip-element")
@@ -306,13 +306,13 @@ def test_names_stay_text(open_report, tmp_path):
     download.value.save_as(tmp_path / "table.csv")
     text = (tmp_path / "table.csv").read_bytes().decode("utf-8-sig")
     names = pd.read_csv(io.StringIO(text), keep_default_na=False)["feature"]
-    # Names that a spreadsheet would run begin with an apostrophe in the file; the page says so.
+    # Names that a spreadsheet would run begin with an apostrophe in the file; the page explains that.
     assert sorted(names) == sorted(f"'{name}" if name[0] in "=-@" else name for name in NASTY)
     assert "leading '" in page.locator("#csv-note").inner_text()
 
 
 def test_light_and_dark(open_report):
-    def read_colours(page):
+    def read_colors(page):
         return page.evaluate(
             """() => [getComputedStyle(document.body).backgroundColor,
                       getComputedStyle(document.querySelector("#dots .role-axis-label text")).fill]"""
@@ -320,12 +320,12 @@ def test_light_and_dark(open_report):
 
     light, dark = ["rgb(255, 255, 255)", "rgb(26, 29, 33)"], ["rgb(22, 25, 29)", "rgb(230, 233, 236)"]
     page = open_report("many.html", color_scheme="dark")
-    assert read_colours(page) == dark
+    assert read_colors(page) == dark
     page.get_by_role("button", name="Light").click()
-    assert read_colours(page) == light
+    assert read_colors(page) == light
     page.get_by_role("button", name="Dark").click()
-    assert read_colours(page) == dark
-    assert read_colours(open_report("many.html", color_scheme="light")) == light
+    assert read_colors(page) == dark
+    assert read_colors(open_report("many.html", color_scheme="light")) == light
 
 
 def test_the_answer_comes_first_and_the_background_is_folded(open_report, table):
@@ -346,6 +346,8 @@ def test_the_answer_comes_first_and_the_background_is_folded(open_report, table)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("section > details:not([open])").count() == 0
+    assert page.locator(".caveat.severe").is_visible()
+    assert note.is_visible()
 
 
 def test_the_table_is_in_percent(open_report, table):
@@ -428,7 +430,7 @@ def test_groups_show_their_members_and_their_tree(open_report):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_rows_say_which_way(open_report, width):
+def test_rows_show_directions(open_report, width):
     page = open_report("directions.html", width=width)
     cells = page.locator("#rows td.direction")
     shown = dict(zip(read_table(page), cells.all_inner_texts(), strict=True))

@@ -257,11 +257,12 @@ def test_picture_shows_what_differs_and_which_way(pair):
     assert n_found > 0
     assert not find_lacking(ax.get_title(), f"{n_found} of 4 features")
     assert re.search(r"\b3\b.* of 4\b", ax.get_title())
+    assert not find_lacking(ax.get_xlabel(), "importance, deep minus flat", "(centered UFI)")
     order = comparison.order[:3]
     np.testing.assert_array_equal(ax.collections[1].get_offsets()[:, 0], comparison.difference[order])
-    for j, colour in zip(order, ax.collections[1].get_edgecolors(), strict=True):
+    for j, color in zip(order, ax.collections[1].get_edgecolors(), strict=True):
         if is_found[j]:
-            assert same_color(colour, UNBIASED if comparison.difference[j] > 0 else BIASED)
+            assert same_color(color, UNBIASED if comparison.difference[j] > 0 else BIASED)
     assert [text.get_text().split()[-1] for text in ax.get_legend().get_texts()][:2] == ["deep", "flat"]
     with pytest.raises(ValueError, match=r"top.*\b1\b"):
         comparison.plot(top=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,20 @@ def test_swarm(explanation, tmp_path):
     assert re.search(r"\b3 of (the )?8\b", ax.get_title())
     ax = Figure().subplots()
     assert explanation.plot(output=0, ax=ax) is ax
+
+
+@pytest.mark.parametrize("kind", ["beeswarm", "dependence", "waterfall"])
+def test_class_with_largest_effects_by_default(explanation, kind):
+    values = explanation.values.copy()
+    values[:, :, 0] *= 3.0  # the effects on "may$be" become the largest
+    changed = replace(explanation, values=values)
+    assert np.abs(explanation.values).mean(axis=(0, 1)).argmax() != 0
+    ax = changed.plot(kind, row=5, feature=2)
+    assert "prediction for may$be" in ax.get_title()
+    beside = changed.plot(kind, row=5, feature=2, output="may$be")
+    drawn = [[part.get_window_extent().bounds for part in (*one.collections, *one.patches)] for one in (ax, beside)]
+    np.testing.assert_array_equal(*drawn)
+    assert "prediction for yes" in changed.plot(kind, row=5, output="yes").get_title()
 
 
 def test_dependence(explanation, tmp_path):
@@ -81,8 +96,10 @@ def test_waterfall(explanation, tmp_path):
 def test_bad_arguments(explanation):
     with pytest.raises(ValueError, match=r"kind.*beeswarm.*dependence.*waterfall.*'pie'"):
         explanation.plot("pie", output=0)
-    with pytest.raises(ValueError, match=r"output.*may\$be, no, yes.*None"):
-        explanation.plot()
+    with pytest.raises(ValueError, match=r"output.*may\$be, no, yes.*None.*output='may\$be'"):
+        explanation.of_output()
+    with pytest.raises(ValueError, match=r"output.*may\$be, no, yes.*'maybe'"):
+        explanation.plot(output="maybe")
     with pytest.raises(ValueError, match=r"^row\b.*\b0\b.*\b149\b.*None"):
         explanation.plot("waterfall", output=0)
     with pytest.raises(ValueError, match=r"^feature\b.*\b8\b.*'b'"):

@@ -35,6 +35,16 @@ def test_frame_is_sorted_by_score(forest, result):
     assert list(table) == ["feature", "importance", "share", *inferred, "rank", "mdi", "mdi_rank"]
     plain = tw.importance(forest, X, y, inference=False).frame()
     assert list(plain) == ["feature", "importance", "share", "rank", "mdi", "mdi_rank"]
+    with_differences = tw.importance(forest, X, y, contributions=True)
+    ranked = with_differences.frame()
+    assert list(ranked.drop(columns=["best_rank", "worst_rank"])) == list(table)
+    best, worst = (ranks[with_differences.order] for ranks in with_differences.rank_sets())
+    np.testing.assert_array_equal(ranked[["best_rank", "worst_rank"]], np.column_stack([best, worst]))
+    assert "possible ranks" in str(with_differences)
+    assert best[1] < worst[1]
+    assert f" {best[1]} to {worst[1]} " in str(with_differences)
+    assert "possible ranks" in with_differences._repr_html_()
+    assert "possible ranks" not in str(result)
     assert table["feature"][0] == "x3"
     assert table["rank"].tolist() == list(range(1, 13))
     assert (np.diff(table["importance"]) <= 0).all()
@@ -119,7 +129,7 @@ def test_other_files_are_refused(text, message, tmp_path):
         tw.load(tmp_path / "other.json")
 
 
-def test_repr_says_what_was_measured_on_what(result):
+def test_repr_names_measure_and_rows(result):
     lines = repr(result).splitlines()
     assert lines[0] == "ImportanceResult: ufi, classification, 10 trees, 90 out-of-bag rows"
     headings = "feature share % 95% CI p-value importance rank biased rank"

@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 import truewood as tw
 from helpers.messages import find_lacking
 from truewood._inference.p_values import adjust, find_rank_sets
-from truewood._results.certain_ranks import write_certain_top
+from truewood._results.importance_text import write_certain_top
 
 pytestmark = pytest.mark.any_engine
 

@@ -126,7 +126,7 @@ def test_boosted_classifiers_have_parts_of_the_sum():
     assert (percent.factor * result.values).sum() == pytest.approx(100)
     assert re.match("x1 .*100 ?% of the total", write_summary(result, 0.05))
     assert "covariance of raw score and target" in write_total(result, percent)
-    # Parts of a sum that may as well be half of it say nothing.
+    # Shares of a sum that could just as well be half as large are meaningless.
     assert find_percent(replace(result, total_error=result.values.sum() / 2)) is None
 
 

@@ -170,7 +170,7 @@ def test_an_explanation_of_other_features_is_refused(table, tmp_path):
             draw(explanation=explanation)
 
 
-def test_pictures_and_words_say_which_way(table):
+def test_plots_and_texts_agree_on_directions(table):
     X, y = table
     model = RandomForestRegressor(100, min_samples_leaf=3, random_state=0).fit(X, y)
     result, explanation = tw.importance(model, X, y), tw.explain(model, X, y)

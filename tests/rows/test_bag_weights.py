@@ -61,7 +61,7 @@ def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works
     X, y = data
     options = {"n_estimators": 80, "class_weight": "balanced", "random_state": 0}
     with pytest.warns(
-        UserWarning, match=r"withheld.* 0\.\d+ rows of class 1\b.* 1\.2 needed with 80 trees.*max_samples=\d+"
+        UserWarning, match=r"withheld.* 0\.\d+ rows of class 1\b.* 3\.1 needed with 80 trees.*max_samples=\d+"
     ) as caught:
         withheld = tw.importance(RandomForestClassifier(**options).fit(X, y), X, y, contributions=True)
     assert caught[0].filename == __file__
@@ -115,7 +115,7 @@ def test_weights_that_nothing_can_be_drawn_by(weight):
 
 @pytest.mark.filterwarnings("ignore:When fitting BaggingRegressor with sample_weight")
 @pytest.mark.parametrize("size", [16, 48, 72])
-def test_bags_without_replacement_leave_rows_out_as_often_as_is_said(size):
+def test_bags_without_replacement_leave_rows_out_at_the_stated_rate(size):
     rng = np.random.default_rng(0)
     X, weight = rng.standard_normal((80, 2)), np.exp(rng.standard_normal(80))
     options = {"max_samples": size, "bootstrap": False, "random_state": 0}

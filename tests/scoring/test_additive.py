@@ -84,9 +84,9 @@ def test_scores_are_those_of_the_definition(shape, measure, seed, engine):
     target = rng.standard_normal((N_ROWS, n_scores)) + 100.0
     weight = rng.integers(1, 4, N_ROWS).astype(float)
     result = tw.importance(trees, X, None, rows="heldout", measure=measure, target=target, sample_weight=weight)
-    centred = target - np.average(target, axis=0, weights=weight)
+    centered = target - np.average(target, axis=0, weights=weight)
     outputs = [range(SHAPES[shape].get("n_columns", 1))]
-    expected = sum(score_arrays(measure, trees, X, centred, weight, [range(N_ROWS)] * trees.n_trees, outputs))[:, 0]
+    expected = sum(score_arrays(measure, trees, X, centered, weight, [range(N_ROWS)] * trees.n_trees, outputs))[:, 0]
     np.testing.assert_allclose(result.values, expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(result.per_tree.sum(axis=0), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(result.per_output.sum(axis=0), expected, rtol=1e-10, atol=1e-12)
@@ -149,7 +149,7 @@ def bad_calls():
 
 
 @pytest.mark.parametrize("name", bad_calls())
-def test_bad_calls_say_what_to_do(name):
+def test_errors_suggest_what_to_do(name):
     trees, X, y, options, message = bad_calls()[name]
     with pytest.raises(ValueError, match=message):
         tw.importance(trees, X, y, rows="heldout", **options)

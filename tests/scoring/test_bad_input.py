@@ -43,7 +43,7 @@ def replaced(value):
 
 
 INFINITE = r"X\b.*infinite.*float32"
-# Fixture of the model, X, y, options, and what is said.
+# Fixture of the model, X, y, options, and the facts in the message.
 CASES = {
     "no rows": ("classifier", X[:0], y[:0], {}, r"X\b.*row"),
     "columns": ("classifier", X[:, :2], y, {}, r"X\b.*\b3 columns.*RandomForestClassifier.*\b2\b"),
@@ -127,7 +127,7 @@ CASES = {
     "infinite target": ("regressor", X, np.where(y == 0, np.inf, y), {}, r"y\b.*NaN.*infinite"),
     "outputs": ("regressor", X, X, {}, r"y\b.*\(n_rows,\).*\(60, 3\)"),
     "lengths": ("classifier", X, y[:50], {}, r"X and y\b.*\b60\b.*\b50\b"),
-    "measure": ("classifier", X, y, {"measure": "gini"}, r"measure\b.*auto, ufi, .*'gini'"),
+    "measure": ("classifier", X, y, {"measure": "gini"}, r"measure\b.*'auto', 'ufi', .*'gini'"),
     "weights": (
         "classifier",
         X,
@@ -214,7 +214,7 @@ CASES = {
         {"sample_weight": "a"},
         r"sample_weight='a'.*\bX\b.*ndarray",
     ),
-    "measures": ("classifier", X, y, {"measure": ["ufi"]}, r"measure\b.*auto, ufi"),
+    "measures": ("classifier", X, y, {"measure": ["ufi"]}, r"measure\b.*'auto', 'ufi'"),
     "no X": ("classifier", None, y, {}, r"X\b"),
     "no y": ("classifier", X, None, {}, r"y\b.*\(n_rows,\).*NoneType"),
     "ragged y": (

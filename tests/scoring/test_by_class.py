@@ -95,7 +95,7 @@ def test_groups_and_tables():
     assert plain.frame(per_class=True).columns.tolist() == ["feature", "class", "importance"]
 
 
-def test_what_has_no_classes_says_so():
+def test_models_without_classes_are_refused():
     X, y = draw(200, 2)
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     assert tw.importance(forest, X, y).per_class is None

@@ -72,7 +72,7 @@ ONE_CALL = {
 
 
 def interrupt(work, setting, engine):
-    """Send SIGINT to a process that works: it must say so soon, and then end as any other."""
+    """Send SIGINT to a working process: it must report that soon, and then end normally."""
     script = PROLOGUE + setting + f"\nwork = lambda: {work}\n" + EPILOGUE
     environment = {**os.environ, "TRUEWOOD_ENGINE": engine}
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment) as child:

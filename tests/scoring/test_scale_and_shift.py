@@ -1,4 +1,4 @@
-"""Scores follow a y + b as the definitions say, also where y is far from zero, and models whose leaves are huge."""
+"""Scores follow a y + b as defined, also where y is far from zero, and models whose leaves are huge."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_boosting_far_from_zero(name, size, engine):
     X, y = X[N_FIT:], y[N_FIT:]
     result, trees = score(model, X, y), tw.to_ensemble(model)
     weight, lists = np.ones(N_FIT), [range(N_FIT)] * trees.n_trees
-    if name == "huber":  # its gradient is what truewood says: the values are at stake here
+    if name == "huber":  # its gradient is that of truewood; the values are tested here
         target = tw.adapters.open_model(model).target.loss.make_target(y[:, np.newaxis], weight)
     else:
         target = best_constant_gradient("squared" if level == "squared" else name, y, weight, level)

@@ -98,7 +98,7 @@ def stump_below(feature):
 
 
 def project(ensemble, X, in_bag, y, weight, evaluation, group_of, n_groups):
-    """What an ensemble of one tree says without each group, less the value 0, (n_evaluation, n_groups)."""
+    """Predictions of an ensemble of one tree without each group, shape (n_evaluation, n_groups)."""
     matrix = FeatureMatrix(np.asarray(X, dtype=np.float32), np.array(["a", "b"]), bool(np.isnan(X).any()))
     out = np.zeros((len(X), n_groups, 1))
     target = NumberTarget.of_numbers(np.asarray(y, dtype=np.float64)[:, np.newaxis])
@@ -125,7 +125,7 @@ def test_by_hand(engine):
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [0, 0], [1, 1], [np.nan, 1]], dtype=float)
     y = [0, 2, 3, 5, 0, 0, 0]
     without = project(stump_below(1), X, [0, 1, 2, 3], y, [1, 1, 1, 3], [4, 5, 6], [0, 1], 2)
-    # Without column 0 rows are told apart by column 1 alone; without column 1 only those on the right change.
+    # Without column 0, only column 1 distinguishes rows; without column 1 only those on the right change.
     np.testing.assert_array_equal(without[:, 0], [(0 + 3) / 2, (2 + 15) / 4, (2 + 15) / 4])
     np.testing.assert_array_equal(without[:, 1], [0, (3 + 15) / 4, 0])
 

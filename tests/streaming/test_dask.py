@@ -324,7 +324,7 @@ def test_a_column_is_missing_in_a_partition(scheduler):
         return table.drop(columns="b") if table.index[0] == 200 else table
 
     with pytest.raises(ValueError, match=r"(?s)do not match the columns in the provided metadata.*Missing: .*'b'"):
-        score(frame.map_partitions(change, meta=frame._meta))  # as Dask says
+        score(frame.map_partitions(change, meta=frame._meta))  # as the Dask error suggests
 
 
 def test_bad_input():

@@ -180,7 +180,7 @@ def test_only_what_is_needed_is_read(write):
     assert tw.importance(model, folder, "y", rows="heldout").n_rows == 500
 
 
-# What is done to a folder of good files, and what the error says.
+# What is done to a folder of good files, and the error message.
 BAD_FILES = {
     "a column is missing": (
         lambda folder: pq.write_table(pq.read_table(folder / "2.parquet").drop(["b"]), folder / "2.parquet"),
@@ -284,7 +284,7 @@ def test_bad_files_of_other_libraries(case, kind, write):
     spoil(folder)
     if kind != "duckdb":  # which looks at files when a relation is made
         source = SOURCES[kind](table, lambda _table: folder)
-    # polars does not say in which file.
+    # polars does not name the file.
     message = r"^X\b.*polars.*(column b|PAR1)" if kind == "polars scan" else r"2\.parquet"
     with pytest.raises(ValueError, match=message):
         tw.importance(model, source, "y", rows="heldout", sample_weight="w")

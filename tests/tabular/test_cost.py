@@ -15,7 +15,7 @@ from helpers.mixed_table import TABLE, score
 from truewood.tabular import FitSettings, Messages, TableError
 from truewood.tabular._checks import cost as costs
 from truewood.tabular._checks.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_sample, format_duration
-from truewood.tabular._columns.target import MOST_KEPT_CLASSES, read_outcome
+from truewood.tabular._columns.target_column import MOST_KEPT_CLASSES, read_outcome
 
 pytestmark = pytest.mark.any_engine
 

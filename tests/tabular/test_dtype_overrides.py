@@ -50,7 +50,7 @@ def test_kinds_that_are_wanted(given, wanted, kind, values):
     assert column.values[there].tolist() == [value for value in values * 10 if not pd.isna(value)]
 
 
-def test_what_does_not_fit_is_told():
+def test_values_that_do_not_fit_the_type_are_reported():
     note = read_column_as("x", pd.Series(DATES * 5), "date:%d.%m.%Y").note
     assert not find_lacking(note, "%d.%m.%Y", "5 values", "missing")
     assert "5 non-numeric values" in read_column_as("x", pd.Series(NEARLY * 5), "number").note

@@ -66,7 +66,7 @@ def test_formats_give_the_same_numbers(name, folder, expected):
 
 
 @pytest.mark.parametrize("name", ["data.csv", "a.csv.gz", "a.parquet", "a.feather", "a.tsv", "a.jsonl", "a.xlsx"])
-def test_the_content_tells_the_format_too(name, folder, expected):
+def test_the_content_determines_the_format_too(name, folder, expected):
     assert_same(score(FileContent("standard input", (folder / name).read_bytes()), "y", n_estimators=20), expected)
 
 
@@ -193,20 +193,20 @@ def test_paths_that_lead_nowhere(path, words, tmp_path):
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    monkeypatch.setattr("truewood.tabular._files.reading.find_spec", {}.get)
+    monkeypatch.setattr("truewood._extras.find_spec", {}.get)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(TableError, match=r"Parquet.*pyarrow.*'truewood\[cli\]'"):
         score_table(tmp_path / "a.parquet", "y")
 
 
 def test_excel_without_openpyxl(tmp_path, monkeypatch):
-    monkeypatch.setattr("truewood.tabular._files.json_and_excel.find_spec", {}.get)
+    monkeypatch.setattr("truewood._extras.find_spec", {}.get)
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     with pytest.raises(TableError, match=r"a\.xlsx.*openpyxl.*'truewood\[excel\]'"):
         score_table(tmp_path / "a.xlsx", "y")
 
 
-def test_the_first_sheet_is_read_and_the_others_told_of(tmp_path):
+def test_the_first_sheet_is_read_and_the_others_are_reported(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     for row in (["x", None, "y"], [1, "=1+1"], [2.5, "b", True]):
@@ -322,14 +322,14 @@ def test_damaged_tables_are_read_or_refused(name, folder, tmp_path):
         for _ in range(rng.choice([1, 3, 10])):
             content[rng.randrange(len(content))] = rng.randrange(256)
         (tmp_path / name).write_bytes(content)
-        said = ""
+        reason = ""
         try:
             parse_file(read_file(tmp_path / name), Messages())
         except TableError as error:
-            said = error.reason
-        assert not said or name in said
-        assert "\n" not in said
-        assert len(said) < 400
+            reason = error.reason
+        assert not reason or name in reason
+        assert "\n" not in reason
+        assert len(reason) < 400
 
 
 def test_a_feather_file_that_claims_a_huge_size_is_refused(tmp_path):

@@ -18,7 +18,7 @@ import truewood as tw
 from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import FitSettings, TableError, score_table
-from truewood.tabular._columns.encoding import make_encoder
+from truewood.tabular._columns.encoders import make_encoder
 from truewood.tabular._columns.type_inference import infer_column
 
 pytestmark = pytest.mark.any_engine
@@ -183,9 +183,7 @@ def test_a_class_of_one_row_cannot_be_held_out():
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_a_library_that_is_not_installed(library, monkeypatch):
-    monkeypatch.setattr(
-        "truewood.tabular._models.settings.find_spec", lambda name: None if name == library else find_spec(name)
-    )
+    monkeypatch.setattr("truewood._extras.find_spec", lambda name: None if name == library else find_spec(name))
     with pytest.raises(TableError, match=rf"pip install 'truewood\[{library}\]'") as caught:
         score(TABLE, "y", model=library)
     assert caught.value.argument == "model"

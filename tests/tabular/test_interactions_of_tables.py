@@ -60,7 +60,7 @@ def test_terminal_and_json(tmp_path, monkeypatch, capsys):
     assert first["adjusted_p_value"] < 0.001
 
 
-def test_no_evidence_is_said():
+def test_missing_evidence_is_reported():
     table = make_table(300, strength=0.0)
     score = score_table(table, "effect", settings=FitSettings(n_estimators=40), interactions=True)
     assert not score.interactions.select().any()

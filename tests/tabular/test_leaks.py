@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_the_share_is_that_of_the_variance():
     x, noise = rng.normal(size=(2, 5000))
     rho = 0.999
     (leak,) = find_leaks(pd.DataFrame({"x": x}), rho * x + np.sqrt(1 - rho**2) * noise, "regression")
-    # The squared rank correlation of normal variables, which is nearly all that x tells of the ranks of y.
+    # The squared rank correlation of normal variables, nearly all that x explains of the ranks of y.
     assert_allclose(leak.share, (6 / np.pi * np.arcsin(rho / 2)) ** 2, atol=0.001)
     assert find_leaks(pd.DataFrame({"x": x}), 0.99 * x + np.sqrt(1 - 0.99**2) * noise, "regression") == []
 
@@ -160,13 +161,13 @@ def test_the_target_within_a_text(case):
     (leak,) = find_leaks(OTHERS.assign(term=texts), y, task)
     assert leak.columns == ("term",)
     assert 0.99 <= leak.share <= 1.0
-    # One row in ten says otherwise.
+    # One row in ten differs.
     shuffled = np.where(RNG.random(N_ROWS) < 0.1, RNG.permutation(texts), texts)
     assert find_leaks(OTHERS.assign(term=shuffled), y, task) == []
 
 
 def test_texts_without_the_target_are_no_leaks():
-    """Of 400 tables none has a leak; titles tell 97 % of the rows who survived, as a good feature may."""
+    """None of 400 tables has a leak; titles determine survival in 97% of the rows, as a good feature may."""
     rng = np.random.default_rng(1)
     for n_rows in [40, 100, 200, 300] * 25:
         texts, y = np.array(write_texts(rng, n_rows), dtype=object), rng.random(n_rows)
@@ -229,6 +230,14 @@ def test_leaks_are_warned_of_and_left_out():
     kept = score(table, "amount", keep="log", n_estimators=10)
     assert kept.warnings[0].endswith("drop=['log']")
     assert kept.result.feature_names[kept.result.order[0]] == "log"
+
+
+def test_report_of_python_users_has_the_argument(tmp_path):
+    pytest.importorskip("altair")
+    scored = score(TABLE.assign(log=TABLE["amount"] / 2).drop(columns="y"), "amount", n_estimators=5)
+    scored.report(tmp_path / "report.html")
+    page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "pass keep=['log']" in page.partition('id="summary"')[0]
 
 
 def test_both_columns_of_a_pair_are_left_out_unless_one_is_kept():

@@ -50,6 +50,7 @@ BROKEN_MODELS = {
     "broken CatBoost JSON": ("m.json", json.dumps({"oblivious_trees": []}), ["m.json", "CatBoost"]),
     "broken skops": ("m.skops", b"PK and then nothing", ["m.skops", "skops"]),
     "pickle": ("m.pkl", pickle.dumps(1), ["m.pkl", "pickle", "trust_pickle=True"]),
+    "MOJO of H2O": ("m.zip", b"PK", ["m.zip", "H2O", "Java", "another library"]),
     "joblib": ("m.joblib", pickle.dumps(1), ["m.joblib", "pickle", "trust_pickle=True"]),
 }
 NEEDED = {"XGBoost": "xgboost", "LightGBM": "lightgbm", "CatBoost": "catboost", "skops": "skops", "ubj": "xgboost"}
@@ -200,8 +201,6 @@ def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(("library", "name", "extra"), [("catboost", "m.cbm", "catboost"), ("skops", "m.skops", "cli")])
 def test_a_library_that_is_not_installed(library, name, extra, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "truewood.tabular._models.loading.find_spec", lambda name: None if name == library else find_spec(name)
-    )
+    monkeypatch.setattr("truewood._extras.find_spec", lambda name: None if name == library else find_spec(name))
     (tmp_path / name).write_bytes(b"any")
     assert_refused(tmp_path / name, f"pip install 'truewood[{extra}]'")

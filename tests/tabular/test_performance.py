@@ -52,7 +52,7 @@ def test_the_error_of_the_skill_is_that_of_many_tables(draw, noise, is_weighted)
     weight = rng.integers(1, 4, 300).astype(float) if is_weighted else None
     performances = [measure_performance(*draw(rng, 300, noise), weight, "rows") for _ in range(400)]
     spread = np.std([performance.value for performance in performances])
-    # 400 tables tell a spread within 4 % or so.
+    # 400 tables estimate a standard deviation within about 4%.
     assert_allclose(np.mean([performance.std_error for performance in performances]), spread, rtol=0.15, atol=1e-4)
 
 

@@ -99,7 +99,7 @@ def test_warnings_are_part_of_what_is_printed():
     assert f"warning: {scored.warnings[0]}" in repr(scored)
 
 
-def test_messages_are_heard_as_they_come():
+def test_messages_are_passed_on_as_they_come():
     heard, warned = [], []
     messages = Messages(heard.append, warned.append)
     scored = score(pd.concat([TABLE, TABLE]).drop(columns="id"), "y", n_estimators=5, messages=messages)

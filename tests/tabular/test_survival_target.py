@@ -14,7 +14,7 @@ from truewood._cli import main
 from truewood._results.trends import find_directions
 from truewood.tabular import Messages, TableError, describe_table
 from truewood.tabular._checks.performance import measure_performance
-from truewood.tabular._columns.target import read_survival_outcome
+from truewood.tabular._columns.target_column import read_survival_outcome
 
 pytestmark = pytest.mark.any_engine
 

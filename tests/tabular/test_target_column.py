@@ -8,7 +8,8 @@ import pytest
 
 from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
-from truewood.tabular import TableError
+from truewood.tabular import TableError, describe_table
+from truewood.tabular._columns.target_column import WHY_NO_TARGET
 
 pytestmark = pytest.mark.any_engine
 
@@ -45,7 +46,7 @@ def test_a_dash_is_a_label():
 
 
 @pytest.mark.parametrize(("task", "found"), [(None, "classification"), ("regression", "regression")])
-def test_few_whole_numbers_are_classes_unless_told_otherwise(task, found):
+def test_few_whole_numbers_are_classes_unless_the_task_is_given(task, found):
     table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
     scored = score(table, "grade", task=task, n_estimators=10)
     assert scored.result.task == found
@@ -72,9 +73,9 @@ def test_labels(case):
     n_rows = 120 // len(values) * len(values)
     table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=n_rows), "t": values * (n_rows // len(values))})
     scored = score(table, "t", task=task, n_estimators=5)
-    said = next(text for text in scored.messages if text.startswith("target t: "))
-    assert said.startswith(f"target t: classification, {words}")
-    assert said.endswith(words) or case == "two numbers"
+    message = next(text for text in scored.messages if text.startswith("target t: "))
+    assert message.startswith(f"target t: classification, {words}")
+    assert message.endswith(words) or case == "two numbers"
     assert scored.result.task == "classification"
 
 
@@ -89,8 +90,8 @@ BAD_TARGETS = {
     "missing in every row": (SMALL.assign(y=None), "'y'.*empty"),
     "constant": (SMALL.assign(y="no"), "'y'.*(same value|constant)"),
     "all labels differ": (SMALL.assign(y=[f"label{k}" for k in range(N_ROWS)]), r"\b300\b.*\b300 rows"),
-    "dates": (SMALL.assign(y=TABLE["when"]), "classes.*numbers.*dates"),
-    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), r"classes.*numbers.*nested values\b"),
+    "dates": (SMALL.assign(y=TABLE["when"]), "dates.*classes.*numbers"),
+    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), "neither numbers nor text"),
     "infinite": (SMALL.assign(y=np.where(TABLE["x"] > 0, np.inf, TABLE["x"])), "'y'.*infinite"),
 }
 
@@ -101,8 +102,36 @@ def test_a_target_that_numbers_the_rows_is_refused_unless_the_task_is_given():
         score(table, "y")
     assert caught.value.argument == "target"
     assert score(table, "y", task="regression").result.task == "regression"
-    unique = table.assign(y=7 * table["y"])  # distinct, but with gaps, as amounts may be
-    assert score(unique, "y").result.task == "regression"
+    unique = table.assign(y=97 * table["y"])  # distinct, but with wide gaps, as amounts may be
+    assert score(unique, "y", n_estimators=5).result.task == "regression"
+
+
+IDENTIFIERS = {
+    "Individual ID": ([f"p{k // 3:03d}" for k in range(N_ROWS)], r"group identifier.*task='classification'$"),
+    "patient": ([k % 60 for k in range(N_ROWS)], r"group identifier.*task='classification'$"),
+    "order_id": ([70_000 + 411 * k for k in range(N_ROWS)], r"row identifier.*task='regression'$"),
+    "code": ([f"code {k}" for k in range(N_ROWS)], r"row identifier.*choose another target\.$"),
+    "comment": ([f"Rain came late in week {k // 2} of that year." for k in range(N_ROWS)], r"free text"),
+}
+
+
+@pytest.mark.parametrize("name", IDENTIFIERS)
+def test_identifiers_are_no_target_in_all_front_ends(name):
+    values, words = IDENTIFIERS[name]
+    table = SMALL.assign(**{name: values})
+    for call in (score, lambda table, target: describe_table(table, target=target)):
+        with pytest.raises(TableError, match=rf"'{name}'.*\b{N_ROWS} rows.*{words}") as caught:
+            call(table, name)
+        assert caught.value.argument == "target"
+    # The browser page refuses by the inferred type.
+    (dtype,) = [column.dtype for column in describe_table(table) if column.name == name]
+    assert WHY_NO_TARGET[dtype] in str(caught.value)
+
+
+def test_an_identifier_can_be_predicted_if_the_task_is_given():
+    table = SMALL.assign(patient=IDENTIFIERS["patient"][0])
+    assert score(table, "patient", task="classification", n_estimators=5).result.task == "classification"
+    assert score(table, "patient", dtypes={"patient": "number"}, n_estimators=5).result.task == "regression"
 
 
 @pytest.mark.parametrize("case", BAD_TARGETS)

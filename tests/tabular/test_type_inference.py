@@ -96,13 +96,13 @@ def test_values_of_strings(given, read):
     assert_allclose(infer_column("column", pd.Series(given * 10)).values, read * 10)
 
 
-def test_days_and_months_that_could_change_places_are_told():
+def test_ambiguous_days_and_months_are_reported():
     column = infer_column("when", pd.Series(["01/02/2020", "03/04/2020"] * 10))
     assert "month/day/year" in column.note
     assert column.values[0] == pd.Timestamp("2020-01-02")
 
 
-def test_days_and_months_are_not_doubted_where_the_data_tell():
+def test_unambiguous_days_and_months_are_not_reported():
     for texts in (["01/02/2020", "03/14/2020"], ["01/02/2020", "14/03/2020"], ["01/01/2020", "02/02/2020"]):
         assert "though" not in infer_column("when", pd.Series(texts * 10)).note
 
@@ -127,7 +127,7 @@ def test_quarters_are_their_first_days():
     assert column.values[:2].tolist() == [pd.Timestamp("2012-01-01"), pd.Timestamp("2013-10-01")]
 
 
-def test_columns_that_are_nearly_numbers_are_told_of():
+def test_columns_that_are_nearly_numeric_are_reported():
     given = pd.Series([str(k % 40) for k in range(93)] + ["5'7\""] * 7)
     column = infer_column("height", given)
     assert column.dtype == "high-cardinality category"
@@ -135,7 +135,7 @@ def test_columns_that_are_nearly_numbers_are_told_of():
     assert infer_column("height", given.replace("5'7\"", "x").where(given.index % 2 == 0, "a")).note is None
 
 
-def test_what_is_said_of_numbers():
+def test_messages_about_numbers():
     numbers = [str(k + 0.5) for k in range(60)]
     assert not find_lacking(infer_column("x", pd.Series([*numbers, "off"])).note, "1 ", "missing", "'off'")
     note = infer_column("x", pd.Series([*numbers, "off", "on"])).note
@@ -156,10 +156,10 @@ def test_what_columns_are_taken_for():
     }
     assert set(find_values(scored)) == {"x", "member", "city", "product", "when"}
     assert find_significant(scored, 0.01) == {"x", "member", "city"}
-    said = "\n".join(scored.messages)
-    assert "id (" in said
-    assert re.search(r"comment \(free text.*keep=\[", said)
-    assert "country (" in said
+    messages = "\n".join(scored.messages)
+    assert "id (" in messages
+    assert re.search(r"comment \(free text.*keep=\[", messages)
+    assert "country (" in messages
     assert scored.warnings == []
 
 

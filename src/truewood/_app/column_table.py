@@ -7,21 +7,14 @@ from typing import Any
 
 from nicegui import ui
 
+from truewood.tabular._columns.columns import DATE, GROUPS, IDENTIFIER, TEXT
+from truewood.tabular._columns.target_column import WHY_NO_TARGET
+
 _ROWS_PER_PAGE = 25
 # Types that can be chosen, and what `score_table` calls them.
 _DTYPES = {"number": "number", "category": "category", "date": "date", "left out": "drop"}
 # The choices for a column that nearly determines the target.
 _LEAK, _KEPT = "left out (possible leak)", "use anyway"
-# Why a column cannot be the target, by its type.
-_REFUSALS = {
-    "identifier": "{} looks like a row identifier, so there is nothing to predict.",
-    "group identifier": "{} looks like a group identifier, so there is nothing to predict.",
-    "free text": "{} is free text; choose a column of classes or numbers.",
-    "date": "{} contains dates; choose a column of classes or numbers.",
-    "constant": "{} has the same value in every row, so there is nothing to predict.",
-    "empty": "{} has no values; choose another column.",
-    "nested values": "{} contains neither numbers nor text; choose another column.",
-}
 _OVERRIDE = " To predict it anyway, change its type below."
 _NAME_CELL = """
 <q-td :props="props">
@@ -91,7 +84,7 @@ class ColumnTable:
             self._target = target
         for name, row in self.rows.items():
             row["role"] = roles.get(name)
-            row["is_refused"] = name == target and row["dtype"] in _REFUSALS
+            row["is_refused"] = name == target and row["dtype"] in WHY_NO_TARGET
         self._show()
 
     def mark_leaks(self, names: list[str]) -> None:
@@ -103,10 +96,10 @@ class ColumnTable:
     def refuse_target(self, name: str) -> str:
         """Say why a column cannot be the target; empty if it can, or if the user has set its type."""
         row = self.rows[name]
-        if row["dtype"] not in _REFUSALS or row["choice"] in ("number", "category"):
+        if row["dtype"] not in WHY_NO_TARGET or row["choice"] in ("number", "category"):
             return ""
-        can_be_read = row["dtype"] in ("identifier", "group identifier", "free text", "date")
-        return _REFUSALS[row["dtype"]].format(name) + _OVERRIDE * can_be_read
+        can_be_read = row["dtype"] in (IDENTIFIER, GROUPS, TEXT, DATE)
+        return f"{name} {WHY_NO_TARGET[row['dtype']]}; choose another target.{_OVERRIDE * can_be_read}"
 
     def list_dtypes(self) -> dict[str, str]:
         """List the types that the user has changed."""

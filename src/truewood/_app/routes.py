@@ -55,7 +55,7 @@ def add_routes(app: Any, mount_path: str, *, folder: Path, max_bytes: int, recon
 
     def find_page(key: str) -> Page:
         if key not in pages:
-            raise HTTPException(404, "This page was closed.")
+            raise HTTPException(404, "This page was closed; open the app again.")
         return pages[key]
 
     def send_report(key: str) -> FileResponse:

@@ -88,15 +88,15 @@ class TokenMiddleware:
         """Return status and reason of a refusal; no reason if the request is admitted."""
         headers = request.headers
         if not _is_from_here(request.scope, headers):
-            return 403, "This page is for this computer only."
+            return 403, "This page is only available on the computer that runs truewood."
         if _is_login(request.scope):
             if not secrets.compare_digest(request.query_params.get("code", "").encode(), self.code.encode()):
                 return (
                     403,
-                    "This address was used already, or is incomplete; open the last address that the terminal shows.",
+                    "This address has already been used or is incomplete; open the latest address in the terminal.",
                 )
         elif not self._is_logged_in(request):
-            return 403, "This browser is not logged in; open the last address that the terminal shows."
+            return 403, "This browser is not logged in; open the latest address in the terminal."
         if "transfer-encoding" in headers:  # of unknown size
             return 411, "The request must have a Content-Length."
         if int(headers.get("content-length", 0)) > self.max_bytes:

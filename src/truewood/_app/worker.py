@@ -20,6 +20,7 @@ from truewood._formatting import count
 from truewood._message import as_message, get_message
 from truewood.tabular import FitSettings, Messages, TableError, describe_table, score_table
 from truewood.tabular._columns.columns import LEAK
+from truewood.tabular._table_score import write_score_report
 
 Send = Callable[..., None]
 _LONGEST_EXAMPLE = 40
@@ -54,7 +55,7 @@ def write_report(send: Send, *, file: str, target: str, model: str, title: str, 
         progress=lambda n_done, n_trees: send(n_done=n_done, n_trees=n_trees),
     )
     send(stage="Writing the report")
-    score.report(report, title=title)
+    write_score_report(score, report, title=title, render=lambda text: as_message(text).text)
     return {"leaks": [column.name for column in score.columns if column.dtype == LEAK]}
 
 

@@ -11,7 +11,7 @@ import truewood
 from truewood._cli import app, compare, demo, describe, importance, reproduce
 from truewood._cli.arguments import SHELLS, Parser, PrintCompletion
 from truewood._cli.interruption import Interruption
-from truewood._cli.messages import describe_error, lacks_memory
+from truewood._cli.message_text import describe_error, lacks_memory
 from truewood._cli.streams import settle_streams, write_message
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from truewood._app.server import serve_app
 from truewood._cli.arguments import not_negative, positive
-from truewood._cli.output import REPORT_PACKAGES, list_missing
+from truewood._cli.output import REPORT_MODULES
+from truewood._extras import explain_missing
 
 _DESCRIPTION = """Analyze a table in the browser: drop a file, choose the target, check the column
 types, and read the report. The page is available only on this computer. The command
-prints an address that logs in one browser, and then a new address for the next browser.
+prints an address that logs in one browser, and a new one after each login.
 Files are deleted when you close the page or stop the command."""
 _FIRST_ADDRESS = """truewood is running. Open this address, which works once: {}
 Press Ctrl-C to stop truewood and delete its files.
@@ -42,9 +43,9 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Serve the page until Ctrl-C."""
-    missing = list_missing(["nicegui", *REPORT_PACKAGES])
-    if missing:
-        raise ValueError(f"the app needs {', '.join(missing)}: pip install 'truewood[app]'.")
+    problem = explain_missing("the app needs", ["nicegui", *REPORT_MODULES], "app")
+    if problem is not None:
+        raise ValueError(problem)
 
     texts = iter([_FIRST_ADDRESS])
 

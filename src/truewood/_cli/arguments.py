@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from truewood._cli.message_text import name_option
+from truewood._extras import explain_missing
 from truewood.tabular import FileContent
+from truewood.tabular._files.reading import FORMATS
 
 # shtab's file name completion for each shell.
 FILE = {
@@ -67,12 +70,18 @@ class PrintCompletion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         """Print and exit."""
         del namespace
-        if find_spec("shtab") is None:
-            parser.error(f"{option} needs shtab, which is not installed: pip install 'truewood[cli]'")
+        if (problem := explain_missing(f"{option} needs", ["shtab"], "cli")) is not None:
+            parser.error(problem)
         import shtab
 
         sys.stdout.write(shtab.complete(parser, str(values)) + "\n")
         parser.exit(0)
+
+
+def add_data(parser: argparse.ArgumentParser, also: str = "") -> None:
+    """Add the argument DATA; `also` continues its help."""
+    data: Any = parser.add_argument("data", metavar="DATA", help=f"{FORMATS} file, or - for standard input{also}")
+    data.complete = FILE
 
 
 def add_target(parser: argparse.ArgumentParser, help_of_target: str) -> None:
@@ -96,9 +105,9 @@ def use_time_as_target(options: argparse.Namespace) -> None:
         raise ValueError("--event: needs survival times; pass their column as --time, instead of --target.")
     if options.event is None:
         raise ValueError("--time: needs event indicators; pass their column as --event.")
-    for option in ("target", "task", "model_file"):
-        if getattr(options, option, None) is not None:
-            raise ValueError(f"--{option.replace('_', '-')}: cannot be combined with --time and --event.")
+    for argument in ("target", "task", "saved_model"):
+        if getattr(options, argument, None) is not None:
+            raise ValueError(f"{name_option(argument)}: cannot be combined with --time and --event.")
     options.target = options.time
 
 
@@ -124,6 +133,12 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         help="set the type of a column: number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), or text or "
         "drop, which both leave the column out (default: inferred); can be repeated",
     )
+
+
+def take_options(options: argparse.Namespace, arguments: Iterable[str]) -> dict[str, Any]:
+    """Return the options that are given or have a default, for those of some arguments that are options."""
+    given = {name: getattr(options, name, None) for name in arguments}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def open_data(data: str) -> str | FileContent:

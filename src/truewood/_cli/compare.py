@@ -51,7 +51,9 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument(
         "--different-rows",
-        action="store_true",
+        dest="same_rows",
+        action="store_const",
+        const=False,
         help="the results have no rows in common, even if they have the same number of rows",
     )
     add_result_options(parser, ".html (report), .csv, .png, .svg or .pdf")
@@ -67,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
         _load_importance(options.a),
         _load_importance(options.b),
         names=(names[0], names[1]),
-        same_rows=False if options.different_rows else None,
+        same_rows=options.same_rows,
     )
     try:
         if options.json:

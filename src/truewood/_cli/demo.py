@@ -199,7 +199,7 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
             ax.hlines(range(len(scores)), *result.interval(), color="black", linewidth=1.0)
         ax.axvline(0, color="black", linewidth=0.8)
         ax.set_title(title, fontsize="medium")
-        ax.set_xlabel("decrease in Gini impurity" if task == "classification" else "decrease in squared error")
+        ax.set_xlabel("importance")
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].set_yticks(range(len(result.feature_names)), result.feature_names)
     panels[0].invert_yaxis()

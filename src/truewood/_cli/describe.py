@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 import truewood
-from truewood._cli.arguments import FILE, add_columns, add_target, open_data, use_time_as_target
-from truewood._cli.messages import make_messages, render
+from truewood._arguments import get_keywords
+from truewood._cli.arguments import add_columns, add_data, add_target, open_data, take_options, use_time_as_target
+from truewood._cli.message_text import make_messages, render
 from truewood._cli.output import print_json, show
 from truewood._formatting import in_one_line
 from truewood.tabular import ColumnDescription, Messages, describe_table
@@ -37,12 +38,7 @@ def add_command(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    data = parser.add_argument(
-        "data",
-        metavar="DATA",
-        help="CSV, TSV, JSON lines, Parquet, Feather (each may be gzipped) or Excel file, or - for standard input",
-    )
-    data.complete = FILE
+    add_data(parser)
     add_target(parser, "column to predict")
     add_columns(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of the table")
@@ -66,16 +62,8 @@ def list_columns(options: argparse.Namespace) -> None:
 
 
 def _describe(options: argparse.Namespace, messages: Messages) -> list[ColumnDescription]:
-    return describe_table(
-        open_data(options.data),
-        target=options.target,
-        task=options.task,
-        drop=options.drop,
-        keep=options.keep,
-        dtypes=options.dtypes,
-        event=options.event,
-        messages=messages,
-    )
+    given = take_options(options, get_keywords(describe_table))
+    return describe_table(open_data(options.data), **given, messages=messages)
 
 
 def _tabulate(columns: Sequence[ColumnDescription], options: argparse.Namespace) -> Table:

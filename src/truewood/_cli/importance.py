@@ -9,10 +9,11 @@ from dataclasses import asdict
 from typing import Any
 
 import truewood
-from truewood._cli.arguments import open_data, use_time_as_target
+from truewood._arguments import get_keywords
+from truewood._cli.arguments import open_data, take_options, use_time_as_target
 from truewood._cli.describe import list_columns
-from truewood._cli.importance_options import add_options, check_options
-from truewood._cli.messages import make_messages, render
+from truewood._cli.importance_options import add_options, check_options, list_settings
+from truewood._cli.message_text import make_messages, render
 from truewood._cli.output import check_outputs, extend_frame, print_json, print_table, write_output
 from truewood._progress import show_progress
 from truewood._results.caveats import check_table, list_caveats
@@ -61,11 +62,11 @@ def run(options: argparse.Namespace) -> None:
         if is_many_files(options.data):
             raise ValueError("--target: name the column that the model predicts.")
         list_columns(options)
-        raise ValueError("--target: choose the column to predict, one of those above.")
+        raise ValueError("--target: choose the column to predict from those above.")
     check_outputs(options.output, _list_inputs(options))
     check_options(options)
     messages = make_messages(is_quiet=options.quiet)
-    score = (_fit_and_score if options.model_file is None else _score_saved_model)(options, messages)
+    score = (_fit_and_score if options.saved_model is None else _score_saved_model)(options, messages)
     target = options.target if options.event is None else f"{options.time} until {options.event}"
     title = f"What predicts {target}?"
     try:
@@ -82,64 +83,28 @@ def run(options: argparse.Namespace) -> None:
 
 def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
     """Identify the files that are read."""
-    given = [0 if options.data == "-" else options.data, options.model_file]  # 0 is standard input
+    given = [0 if options.data == "-" else options.data, options.saved_model]  # 0 is standard input
     return [os.stat(file) for file in given if file == 0 or (file is not None and os.path.exists(file))]
 
 
 def _fit_and_score(options: argparse.Namespace, messages: Messages) -> TableScore:
-    settings = FitSettings(
-        model=options.model or FitSettings.model,
-        n_estimators=options.n_estimators,
-        max_depth=options.max_depth,
-        max_features=options.max_features,
-        min_samples_leaf=options.min_samples_leaf,
-        sample=options.sample,
-        cv=options.cv,
-        test_size=options.test_size,
-        random_state=options.random_state,
-        n_jobs=options.n_jobs,
-    )
+    settings = FitSettings(**take_options(options, list_settings()))
+    given = take_options(options, get_keywords(score_table))
     with show_progress(f"fitting {settings.model}", unit="trees", is_wanted=not options.quiet) as progress:
         return score_table(
-            open_data(options.data),
-            options.target,
-            task=options.task,
-            drop=options.drop,
-            keep=options.keep,
-            dtypes=options.dtypes,
-            sample_weight=options.sample_weight,
-            groups=options.groups,
-            event=options.event,
-            settings=settings,
-            measure=options.measure,
-            contributions=options.contributions,
-            interactions=options.interactions,
-            group_correlated=options.group_correlated,
-            alpha=options.alpha,
-            messages=messages,
-            progress=progress,
+            open_data(options.data), options.target, **given, settings=settings, messages=messages, progress=progress
         )
 
 
 def _score_saved_model(options: argparse.Namespace, messages: Messages) -> TableScore:
     address = options.scheduler if options.backend == "dask" else options.master
+    given = take_options(options, get_keywords(score_saved_model))
     with show_progress("scoring", unit="rows", is_wanted=not options.quiet) as progress:
         return score_saved_model(
-            options.model_file,
+            options.saved_model,
             open_data(options.data),
             options.target,
-            drop=options.drop,
-            sample_weight=options.sample_weight,
-            groups=options.groups,
-            trust_pickle=options.trust_pickle,
-            measure=options.measure,
-            contributions=options.contributions,
-            interactions=options.interactions,
-            group_correlated=options.group_correlated,
-            alpha=options.alpha,
-            random_state=options.random_state,
-            n_jobs=options.n_jobs,
-            backend=options.backend,
+            **given,
             address=address,
             messages=messages,
             progress=progress,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from typing import Any
 
+from truewood._arguments import get_keywords
 from truewood._cli.arguments import (
     FILE,
     Once,
     add_columns,
+    add_data,
     add_result_options,
     add_target,
     at_least_two,
@@ -19,36 +22,17 @@ from truewood._cli.arguments import (
     positive,
     rows_to_use,
 )
+from truewood._cli.message_text import name_option
+from truewood._engines.selection import AUTO, ENGINES
 from truewood._measures.registry import measures
-from truewood.tabular import FitSettings
+from truewood.tabular import FitSettings, score_saved_model, score_table
 from truewood.tabular._models.distributed import BACKENDS
 from truewood.tabular._models.settings import BOOSTING_TREES, FOLDS, FOREST_TREES, MODELS
-
-# Options that apply only if a model is fit.
-_OF_FITS = {
-    "task": "--task",
-    "keep": "--keep",
-    "dtypes": "--dtype",
-    "model": "--model",
-    "n_estimators": "--n-estimators",
-    "max_depth": "--max-depth",
-    "max_features": "--max-features",
-    "min_samples_leaf": "--min-samples-leaf",
-    "sample": "--sample",
-    "cv": "--cv",
-    "test_size": "--test-size",
-}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add all options."""
-    data: Any = parser.add_argument(
-        "data",
-        metavar="DATA",
-        help="CSV, TSV, JSON lines, Parquet, Feather (each may be gzipped) or Excel file, or - for standard input; "
-        "with --model-file also a folder or glob of Parquet files, which need not fit into memory",
-    )
-    data.complete = FILE
+    add_data(parser, "; with --model-file also a folder or glob of Parquet files, which need not fit into memory")
     _add_columns(parser)
     _add_model(parser.add_argument_group("model"))
     _add_output(parser.add_argument_group("output"))
@@ -112,6 +96,7 @@ def _add_model(group: Any) -> None:
     )
     saved = group.add_argument(
         "--model-file",
+        dest="saved_model",
         metavar="FILE",
         help="score a saved model on DATA instead: XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), "
         "skops, or a Spark ML folder",
@@ -126,7 +111,7 @@ def _add_model(group: Any) -> None:
         "--backend",
         choices=BACKENDS,
         default=BACKENDS[0],
-        help="what reads a folder or glob of Parquet files, with --model-file: truewood itself (local), Dask or Spark "
+        help="how to read a folder or glob of Parquet files, with --model-file: in this process (local), Dask or Spark "
         "(default: %(default)s)",
     )
     group.add_argument(
@@ -150,6 +135,13 @@ def _add_model(group: Any) -> None:
         default=-1,
         metavar="N",
         help="number of threads; -1 for all cores (default: %(default)s)",
+    )
+    group.add_argument(
+        "--engine",
+        choices=[AUTO, *ENGINES],
+        default=AUTO,
+        help="engine that computes the scores: the compiled kernel (native), its slower reference (numpy) or a GPU "
+        "(cuda); auto is the one that TRUEWOOD_ENGINE names, or native (default: %(default)s)",
     )
 
 
@@ -186,13 +178,21 @@ def _add_output(group: Any) -> None:
 
 def check_options(options: argparse.Namespace) -> None:
     """Refuse options that cannot be combined."""
-    if options.backend != "local" and options.model_file is None:
+    if options.backend != "local" and options.saved_model is None:
         raise ValueError(f"--backend: {options.backend} scores a saved model; pass it with --model-file.")
     if options.backend != "local" and options.data == "-":
         raise ValueError(f"--backend: {options.backend} reads files, not standard input; pass a folder or glob.")
     for option, backend in (("scheduler", "dask"), ("master", "spark")):
         if getattr(options, option) is not None and options.backend != backend:
             raise ValueError(f"--{option}: requires --backend {backend}, got --backend {options.backend}.")
-    given = [option for name, option in _OF_FITS.items() if getattr(options, name) not in (None, [], {})]
-    if options.model_file is not None and given:
+    if options.saved_model is None:
+        return
+    of_fits = {*list_settings(), *get_keywords(score_table)} - {*get_keywords(score_saved_model)}
+    given = [name_option(name) for name, value in vars(options).items() if name in of_fits and value]
+    if given:
         raise ValueError(f"--model-file: cannot be combined with {', '.join(given)}, because the model is already fit.")
+
+
+def list_settings() -> list[str]:
+    """List the hyperparameters of models that are fit."""
+    return [field.name for field in fields(FitSettings)]

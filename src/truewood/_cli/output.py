@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from warnings import catch_warnings, filterwarnings, simplefilter
@@ -21,11 +20,13 @@ from rich.console import JustifyMethod, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
+from truewood._cli.message_text import render
 from truewood._cli.streams import Console, write_message
+from truewood._extras import explain_missing
 from truewood._formatting import CI, align, count, format_p_value, in_one_line, list_names
-from truewood._message import as_message
 from truewood._results.caveats import check_table, explain_intervals, explain_verdicts, list_caveats
-from truewood._results.comparison import Comparison, write_differences
+from truewood._results.comparison import Comparison
+from truewood._results.comparison_text import summarize_differences, write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.importance_text import STARS
@@ -43,6 +44,7 @@ from truewood._results.trends import describe_levels, explain_directions, find_d
 from truewood._writing import check_writable, write_figure, write_file
 from truewood.tabular import TableScore
 from truewood.tabular._columns.columns import LEAK
+from truewood.tabular._table_score import write_score_report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,8 +53,8 @@ if TYPE_CHECKING:
 _PICTURES = (".png", ".svg", ".pdf")
 ENDINGS = (".html", ".csv", ".md", ".json", *_PICTURES)
 ENDINGS_OF_COMPARISONS = (".html", ".csv", *_PICTURES)
-# Packages that reports need.
-REPORT_PACKAGES = ("altair", "vl_convert")
+# Modules that reports need.
+REPORT_MODULES = ("altair", "vl_convert")
 # First characters of spreadsheet formulas, as in the table of the report.
 _FORMULA_MARKS = tuple("=+-@\t\r\n＝＋－＠")
 # Width of tables that are not printed to a terminal.
@@ -70,8 +72,9 @@ def check_outputs(paths: list[Path], inputs: list[os.stat_result], endings: tupl
         if path.is_dir() or not path.parent.is_dir():
             reason = "is a folder" if path.is_dir() else f"cannot be written: folder {path.parent} does not exist"
             raise ValueError(f"--output: {path} {reason}.")
-        if path.suffix.lower() == ".html" and not can_write_reports():
-            raise ValueError("--output: the report needs altair and vl-convert: pip install 'truewood[report]'.")
+        problem = explain_missing("the report needs", REPORT_MODULES, "report")
+        if path.suffix.lower() == ".html" and problem is not None:
+            raise ValueError(f"--output: {problem}")
         if path.exists() and any(os.path.samestat(path.stat(), given) for given in inputs):
             raise ValueError(
                 f"--output: {path} is an input of this command and would be overwritten; choose another name."
@@ -80,13 +83,8 @@ def check_outputs(paths: list[Path], inputs: list[os.stat_result], endings: tupl
 
 
 def can_write_reports() -> bool:
-    """Whether the packages that reports need are installed."""
-    return not list_missing(REPORT_PACKAGES)
-
-
-def list_missing(packages: Sequence[str]) -> list[str]:
-    """List the packages that are not installed."""
-    return [name for name in packages if find_spec(name) is None]
+    """Whether the libraries that reports need are installed."""
+    return explain_missing("", REPORT_MODULES, "report") is None
 
 
 def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> None:
@@ -94,7 +92,7 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
     result, explanation = score.result, score.explanation
     match path.suffix.lower():
         case ".html":
-            score.report(path, title=title, alpha=alpha)
+            write_score_report(score, path, title=title, alpha=alpha, render=render)
         case ".csv":
             write_table(extend_frame(result, alpha, explanation), path)
         case ".md":
@@ -108,8 +106,12 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
 def _make_markdown(score: TableScore, alpha: float, title: str) -> str:
     columns = _list_cells(score.result, extend_frame(score.result, alpha, score.explanation), alpha)
     rows = list(zip(*columns.values(), strict=True))
-    notes = [*_head(score, alpha), *score.notes, *(" ".join(line.split()) for line in _explain(score, 0, alpha))]
-    return format_markdown(title, list(columns), rows, notes, [as_message(text).text for text in score.warnings])
+    notes = [
+        *_head(score, alpha),
+        *score.notes,
+        *(" ".join(line.split()) for line in _explain(score, 0, alpha)),
+    ]
+    return format_markdown(title, list(columns), rows, notes, list(map(render, score.warnings)))
 
 
 def write_comparison(comparison: Comparison, path: Path, *, alpha: float) -> None:
@@ -224,7 +226,8 @@ def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
     if (frame["adjusted_p_value"] <= alpha).any():
         lines.append(f"*  Significant: adjusted two-sided p-value (Benjamini-Hochberg) at most {alpha:g}.")
-    show([in_one_line(comparison.describe()), table, "\n".join(lines)], sys.stdout)
+    above = [f"{comparison.describe()}.", summarize_differences(comparison, alpha)]
+    show(["\n".join(map(in_one_line, above)), table, "\n".join(lines)], sys.stdout)
 
 
 def _head_table(headings: list[str], aligned: str | None = None) -> Table:
@@ -268,7 +271,9 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     percent = find_percent(result)
     if percent is not None and percent.is_share:
         lines.append(f"Share: {name_share(result)}")
-    lines.append("Biased rank: rank by mdi, the basis of feature_importances_.")
+    lines.append(
+        "Biased rank: rank by mean decrease in impurity on the training rows, the basis of feature_importances_."
+    )
     lines += map(str, list_caveats(result, check_table(result, score.X, score.feature_groups)))
     directions = find_directions(result, score.explanation, alpha)
     if score.explanation is None or directions is None or not any(direction.word for direction in directions):

@@ -33,7 +33,7 @@ _copying = Lock()
 
 
 def find_problem() -> str | None:
-    """Return why the GPU cannot be used, as the end of a sentence; None if it can."""
+    """Return a clause on why the GPU cannot be used; None if it can."""
     if find_spec("cupy") is None:
         return "CuPy is not installed; pip install 'truewood[cuda12]' or 'truewood[cuda13]', to match the driver's CUDA"
     try:

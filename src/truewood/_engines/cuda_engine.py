@@ -35,7 +35,7 @@ from truewood._engines.cuda_trees import (
     sum_rows,
 )
 from truewood._engines.engine import MOST_INFLUENCE_VALUES
-from truewood._engines.native_engine import NativeEngine, wrap_target, wrap_trees
+from truewood._engines.native_engine import NativeEngine, wrap_criterion, wrap_target, wrap_trees
 from truewood._engines.records import (
     Bags,
     BrokenTreeError,
@@ -56,7 +56,7 @@ from truewood._trees.node_sums import ClassTerms, NodeSums, RowTerms, aggregate_
 
 Floats = NDArray[np.float64]
 
-# Rows per block of threads in sums of products, and most values that are multiplied by bags at a time.
+# Rows per block of threads in sums of products, and maximum number of values to multiply by bags at a time.
 _PRODUCT_ROWS = 256
 _BLOCK_VALUES = 1 << 25
 _MOST_BLOCKS = 1 << 15
@@ -80,7 +80,7 @@ class CudaEngine(NativeEngine):
 
     @property
     def most_influence_values(self) -> int:
-        """Most influence values to hold at a time on the GPU."""
+        """Maximum number of influence values on the GPU at a time."""
         return max(MOST_INFLUENCE_VALUES, find_memory() // _BYTES_PER_INFLUENCE)
 
     def place_rows(self, X: Any, reason: str = "") -> Any:  # noqa: ARG002
@@ -266,7 +266,7 @@ class CudaEngine(NativeEngine):
                 forest,
                 n_features,
                 wrap_target(kind, target, row_weight, with_largest=True),
-                _kernel.SplitCriterion(**vars(criterion)),
+                wrap_criterion(criterion),
                 n_threads,
                 leaf_sums,
                 _kernel.Scores(**vars(scores)),
@@ -287,7 +287,7 @@ class CudaEngine(NativeEngine):
         return scores
 
     def _find_roles(self, rows: TreeRows, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
-        """Return the roles of rows in each tree, and the most times that a row evaluates the same tree."""
+        """Return the roles of rows in each tree, and the maximum number of times that a row evaluates a tree."""
         import cupy
 
         if isinstance(rows, EveryRow):

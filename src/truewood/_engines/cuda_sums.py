@@ -70,7 +70,7 @@ def make_amounts(
     with_squares : bool
         Whether to sum squares of numbers.
     most_times : int
-        Most times that a row is added to the same tree.
+        Maximum number of times that a row is added to the same tree.
     """
     import cupy
 

@@ -5,23 +5,75 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
-from truewood._engines.records import FusedScores, InfluenceBuffers, RowLists, RowProducts, SplitCriterion, TreeRows
+from truewood._engines.records import (
+    FusedScores,
+    InfluenceBuffers,
+    ListedRows,
+    RowLists,
+    RowProducts,
+    SplitCriterion,
+    TreeRows,
+)
 from truewood._inputs.table_types import take_from_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
 from truewood._trees.node_sums import NodeSums, RowTerms
 
-# Most influence values held in host memory at a time.
+# Maximum number of influence values in host memory at a time.
 MOST_INFLUENCE_VALUES = 1 << 25
 
 Floats = NDArray[np.float64]
+
+
+class ScoreFused(Protocol):
+    """Fused scoring: evaluation rows, leaves, sums, scores and influence of several trees in one call."""
+
+    def __call__(
+        self,
+        trees: TreeEnsemble | list[TreeArrays],
+        kind: TargetKind,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        rows: TreeRows,
+        row_weight: Floats | None,
+        criterion: SplitCriterion,
+        tree_weight: Floats | None = None,
+        influence: InfluenceBuffers | None = None,
+        n_threads: int = 1,
+    ) -> FusedScores:
+        """Score trees, and add the influence of rows.
+
+        Parameters
+        ----------
+        trees : TreeEnsemble or list of TreeArrays
+            The trees; node values are training means.
+        kind : TargetKind
+            What the trees predict.
+        matrix : FeatureMatrix
+            All rows.
+        target : ClassTarget or NumberTarget
+            The target that scores the trees.
+        rows : EveryRow, SeededBags, Bags or ListedRows
+            Which rows evaluate each tree.
+        row_weight : ndarray of shape (n_rows,), or None
+            Weights of evaluation rows.
+        criterion : SplitCriterion
+            How splits are scored.
+        tree_weight : ndarray of shape (n_trees,), or None
+            Weights of the trees, used for influence only.
+        influence : InfluenceBuffers or None
+            Receives the influence of rows; None to skip it.
+        n_threads : int
+            Number of threads.
+        """
 
 
 class Engine(ABC):
@@ -33,8 +85,6 @@ class Engine(ABC):
     name: str
     # Whether X may be on a GPU.
     reads_device_rows = False
-    # Whether the engine has `score_fused`, which covers all measures with row terms.
-    can_fuse = False
     # Allocates zeros in the memory where fused scoring adds influence fastest.
     make_zeros: Callable[..., Any] = staticmethod(np.zeros)
 
@@ -184,6 +234,44 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def add_residuals(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        rows: ListedRows,
+        row_weight: Floats | None,
+        criterion: SplitCriterion,
+        tree_weight: Floats,
+        residual: Floats,
+        by_row: Floats,
+        by_tree: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add the influence of evaluation rows with residuals in place of the target, by row and by tree.
+
+        Parameters
+        ----------
+        ensemble, matrix, target
+            The trees with training means, all rows, and their target, which determines the sums at the nodes.
+        rows : ListedRows
+            Evaluation rows of each tree, with their weights.
+        row_weight, criterion
+            As in `ScoreFused`.
+        tree_weight : ndarray of shape (n_trees,)
+            Weights of the trees.
+        residual : ndarray of shape (n_rows, n_columns, n_features)
+            Residuals for the splits on each feature.
+        by_row : ndarray of shape (n_rows, n_features)
+            The influence of evaluation rows over all trees is added to it.
+        by_tree : ndarray of shape (n_trees, n_features)
+            Receives the influence on each tree, summed over rows, without the weight of the tree.
+        n_threads : int
+            Number of threads.
+        """
+
+    @abstractmethod
     def sum_row_products(
         self,
         eval_influence: Floats,
@@ -200,97 +288,9 @@ class Engine(ABC):
         shape (n_bags, n_rows), holds the row weights in the bags of some trees.
         """
 
-    def score_fused(
-        self,
-        trees: TreeEnsemble | list[TreeArrays],
-        kind: TargetKind,
-        matrix: FeatureMatrix,
-        target: Target,
-        *,
-        rows: TreeRows,
-        row_weight: Floats | None,
-        criterion: SplitCriterion,
-        tree_weight: Floats | None = None,
-        influence: InfluenceBuffers | None = None,
-        n_threads: int = 1,
-    ) -> FusedScores:
-        """Fused scoring: evaluation rows, leaves, sums, scores and influence of several trees in one call.
-
-        Parameters
-        ----------
-        trees : TreeEnsemble or list of TreeArrays
-            The trees; node values are training means.
-        kind : TargetKind
-            What the trees predict.
-        matrix : FeatureMatrix
-            All rows.
-        target : ClassTarget or NumberTarget
-            The target that scores the trees.
-        rows : EveryRow, SeededBags, Bags or ListedRows
-            Which rows evaluate each tree.
-        row_weight : ndarray of shape (n_rows,), or None
-            Weights of evaluation rows.
-        criterion : SplitCriterion
-            How splits are scored.
-        tree_weight : ndarray of shape (n_trees,), or None
-            Weights of the trees, used for influence only.
-        influence : InfluenceBuffers or None
-            Receives the influence of rows; None to skip it.
-        n_threads : int
-            Number of threads.
-        """
-        raise NotImplementedError(f"engine {self.name!r} does not support fused scoring.")
-
-    def add_residuals(
-        self,
-        trees: TreeEnsemble | list[TreeArrays],
-        kind: TargetKind,
-        matrix: FeatureMatrix,
-        target: Target,
-        *,
-        rows: TreeRows,
-        row_weight: Floats | None,
-        criterion: SplitCriterion,
-        tree_weight: Floats | None,
-        residual: Floats,
-        by_row: Floats,
-        by_tree: Floats,
-        n_threads: int = 1,
-    ) -> None:
-        """Fused scoring with residuals in place of the target, which still determines the sums at the nodes.
-
-        Parameters
-        ----------
-        trees, kind, matrix, target, rows, row_weight, criterion, tree_weight
-            As in `score_fused`.
-        residual : ndarray of shape (n_rows, n_columns, n_features)
-            Residuals for the splits on each feature.
-        by_row : ndarray of shape (n_rows, n_features)
-            The influence of evaluation rows over all trees is added to it.
-        by_tree : ndarray of shape (n_trees, n_features)
-            Receives the influence on each tree, summed over rows, without the weight of the tree.
-        n_threads : int
-            Number of threads.
-        """
-        raise NotImplementedError(f"engine {self.name!r} does not support fused scoring.")
-
-    def add_path_residuals(
-        self,
-        ensemble: TreeEnsemble,
-        leaves: NDArray[np.int32],
-        rows: RowLists,
-        weight: Floats,
-        linear: Floats,
-        tree_weight: Floats,
-        residual: Floats,
-        by_row: Floats,
-        by_tree: Floats,
-    ) -> None:
-        """Do what `add_residuals` does, given the leaves of listed rows, their weights, and the terms of nodes.
-
-        Rows are listed at most once per tree, ascending. Only engines without fused scoring have this method.
-        """
-        raise NotImplementedError(f"engine {self.name!r} has fused scoring instead.")
+    def find_fused_scoring(self, formula: str) -> ScoreFused | None:  # noqa: ARG002
+        """Return how the engine scores splits by a formula in one call; None to score step by step."""
+        return None
 
     def place_rows(self, X: Any, reason: str = "") -> Any:
         """Return X in memory that this engine reads; `reason` ends the warning that X was copied."""
@@ -298,7 +298,7 @@ class Engine(ABC):
 
     @property
     def most_influence_values(self) -> int:
-        """Most influence values to hold at a time in arrays made by `make_zeros`."""
+        """Maximum number of influence values at a time in arrays made by `make_zeros`."""
         return MOST_INFLUENCE_VALUES
 
     def keep_device(self) -> Callable[[], AbstractContextManager[Any]]:

@@ -19,7 +19,7 @@ class PairedFeatures:
     feature_of : ndarray of int32, shape (n_columns,)
         Feature of each column; negative if no effect of it is computed.
     pair_of : ndarray of int32, shape (n_features, n_features)
-        Number of each pair; negative if it is not asked for. Empty if there are no pairs.
+        Number of each pair; negative if it is not requested. Empty if there are no pairs.
     n_pairs : int
         Number of pairs; without any, only predictions and main effects are computed.
     """

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines import _kernel
-from truewood._engines.engine import Engine
+from truewood._engines.engine import Engine, ScoreFused
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.records import (
     Bags,
@@ -16,6 +16,7 @@ from truewood._engines.records import (
     EveryRow,
     FusedScores,
     InfluenceBuffers,
+    ListedRows,
     RowLists,
     RowProducts,
     SeededBags,
@@ -29,12 +30,14 @@ from truewood._trees.node_sums import ClassTerms, NodeSums, RowTerms
 
 Floats = NDArray[np.float64]
 
+# The formulas of the kernel; all of them are sums over rows.
+FORMULAS = ("ufi", "ufi_centered", "mdi_oob")
+
 
 class NativeEngine(Engine):
     """The compiled kernel. Python allocates the output, and C++ fills it without the GIL."""
 
     name = "native"
-    can_fuse = True
 
     def draw_bag(self, seed: int, n_draws: int, n_rows: int) -> NDArray[np.int64]:
         """Draw the bag of a seed, as numpy's ``RandomState(seed).randint(0, n_rows, n_draws)`` does."""
@@ -216,6 +219,35 @@ class NativeEngine(Engine):
             out,
         )
 
+    def add_residuals(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        rows: ListedRows,
+        row_weight: Floats | None,
+        criterion: SplitCriterion,
+        tree_weight: Floats,
+        residual: Floats,
+        by_row: Floats,
+        by_tree: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add the influence of evaluation rows with residuals in place of the target, by row and by tree."""
+        _kernel.add_residuals(
+            wrap_trees(ensemble),
+            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
+            wrap_target(ensemble.kind, target, row_weight, with_largest=True),
+            _wrap_rows(rows),
+            wrap_criterion(criterion),
+            residual,
+            tree_weight,
+            n_threads,
+            by_row,
+            by_tree,
+        )
+
     def sum_row_products(
         self,
         eval_influence: Floats,
@@ -252,6 +284,10 @@ class NativeEngine(Engine):
             n_inbag=int(totals[2]),
         )
 
+    def find_fused_scoring(self, formula: str) -> ScoreFused | None:
+        """Return how the engine scores splits by a formula in one call; None to score step by step."""
+        return self.score_fused if formula in FORMULAS else None
+
     def score_fused(
         self,
         trees: TreeEnsemble | list[TreeArrays],
@@ -275,7 +311,7 @@ class NativeEngine(Engine):
                 _kernel.Table(matrix.parts, matrix.has_missing, matrix.values.shape[1]),
                 wrap_target(kind, target, row_weight, with_largest=True),
                 _wrap_rows(rows),
-                _kernel.SplitCriterion(**vars(criterion)),
+                wrap_criterion(criterion),
                 n_threads,
                 _kernel.Scores(**vars(scores)),
             )
@@ -287,36 +323,6 @@ class NativeEngine(Engine):
         except _kernel.BrokenTreeError as error:
             raise BrokenTreeError(str(error)) from error
         return scores
-
-    def add_residuals(
-        self,
-        trees: TreeEnsemble | list[TreeArrays],
-        kind: TargetKind,
-        matrix: FeatureMatrix,
-        target: Target,
-        *,
-        rows: TreeRows,
-        row_weight: Floats | None,
-        criterion: SplitCriterion,
-        tree_weight: Floats | None,
-        residual: Floats,
-        by_row: Floats,
-        by_tree: Floats,
-        n_threads: int = 1,
-    ) -> None:
-        """Fused scoring with residuals in place of the target, which still determines the sums at the nodes."""
-        _kernel.add_residuals(
-            wrap_trees(trees),
-            _kernel.Table(matrix.parts, matrix.has_missing, matrix.values.shape[1]),
-            wrap_target(kind, target, row_weight, with_largest=True),
-            _wrap_rows(rows),
-            _kernel.SplitCriterion(**vars(criterion)),
-            residual,
-            tree_weight,
-            n_threads,
-            by_row,
-            by_tree,
-        )
 
 
 def _allocate_sums(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
@@ -352,6 +358,11 @@ def wrap_trees(trees: TreeEnsemble | list[TreeArrays]) -> _kernel.Forest:
     sets = trees.categories
     categories = None if sets is None else _kernel.CategorySets(sets.node_set, sets.offset, sets.bits)
     return _kernel.Forest.of_ensemble(nodes, trees.offset, categories, trees.column)
+
+
+def wrap_criterion(criterion: SplitCriterion) -> _kernel.SplitCriterion:
+    """Wrap the split criterion for the kernel, which has the formulas itself."""
+    return _kernel.SplitCriterion(criterion.formula, criterion.skips, criterion.scale, criterion.is_additive)
 
 
 def wrap_target(

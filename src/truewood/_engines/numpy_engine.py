@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.numpy_joint_effects import add_tree
 from truewood._engines.numpy_sobol_projection import project_tree
 from truewood._engines.numpy_walk import walk
-from truewood._engines.records import RowLists, RowProducts
+from truewood._engines.records import ListedRows, RowLists, RowProducts, SplitCriterion
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
@@ -207,31 +206,41 @@ class NumpyEngine(Engine):
             ):
                 np.add.at(out, (rows[place], group), tree_weight[tree] * (mean - before[place]))
 
-    def add_path_residuals(
+    def add_residuals(
         self,
         ensemble: TreeEnsemble,
-        leaves: NDArray[np.int32],
-        rows: RowLists,
-        weight: Floats,
-        linear: Floats,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        rows: ListedRows,
+        row_weight: Floats | None,
+        criterion: SplitCriterion,
         tree_weight: Floats,
         residual: Floats,
         by_row: Floats,
         by_tree: Floats,
+        n_threads: int = 1,
     ) -> None:
-        """Add the influence of listed rows with residuals in place of the target, by row and by tree."""
+        """Add the influence of evaluation rows with residuals in place of the target, by row and by tree."""
+        listed = RowLists.join(rows.rows)
+        leaves = self.find_leaves(ensemble, matrix, listed, n_threads)
+        sums = self.sum_leaves(ensemble, leaves, listed, target, row_weight)
+        terms = criterion.row_terms(ensemble, sums, None).evaluation
+        # Residuals of the classes of an output sum to zero, so the constants in the terms do not matter.
+        linear = terms.by_class if isinstance(terms, ClassTerms) else terms.linear
         number = _number_leaves(ensemble)
-        for tree in range(ensemble.n_trees):
-            start, end = rows.offset[tree], rows.offset[tree + 1]
-            for _, places in groupby(range(start, end), lambda place: rows.index[place] // RESIDUAL_ROWS):
-                part = list(places)
-                row = rows.index[part]
-                summed = _sum_path(ensemble, leaves[part], linear, 0) * residual[row, 0]
+        for tree, weight in enumerate(rows.evaluation_weight or ()):
+            once = np.flatnonzero(weight)
+            for block in np.split(once, np.searchsorted(once, np.arange(RESIDUAL_ROWS, len(weight), RESIDUAL_ROWS))):
+                if not len(block):
+                    continue
+                leaf = walk(ensemble, tree, matrix.take(block))
+                summed = _sum_path(ensemble, leaf, linear, 0) * residual[block, 0]
                 for column in range(1, linear.shape[1]):
-                    summed += _sum_path(ensemble, leaves[part], linear, column) * residual[row, column]
-                added = weight[part, np.newaxis] * summed
-                by_row[row] += tree_weight[tree] * added
-                order = np.argsort(number[leaves[part]], kind="stable")
+                    summed += _sum_path(ensemble, leaf, linear, column) * residual[block, column]
+                added = weight[block, np.newaxis] * summed
+                by_row[block] += tree_weight[tree] * added
+                order = np.argsort(number[leaf], kind="stable")
                 by_tree[tree] += np.cumsum(added[order], axis=0)[-1]
 
     def sum_row_products(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from truewood._trees.ensemble import TreeEnsemble
+from truewood._trees.node_sums import BothTerms, NodeSums
 
 Floats = NDArray[np.float64]
 
@@ -102,12 +106,15 @@ class SplitCriterion:
         Score of a perfect split in units of the impurity it removes.
     is_additive : bool
         Whether node values add up to a raw score.
+    row_terms : callable
+        The formula in Python: ``row_terms(trees, sums, None)`` returns the terms of rows at the nodes.
     """
 
     formula: str
     skips: bool
     scale: float
     is_additive: bool
+    row_terms: Callable[[TreeEnsemble, NodeSums, None], BothTerms]
 
 
 @dataclass(frozen=True, eq=False)

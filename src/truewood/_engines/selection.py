@@ -34,7 +34,7 @@ def get_engine() -> Engine:
 
 @contextmanager
 def use_engine(engine: Engine | str) -> Iterator[None]:
-    """Use an engine within the context, "auto" for the one in use; say in one line if the GPU has too little memory."""
+    """Use an engine within the context, "auto" for the one in use; turn errors about GPU memory into one line."""
     if not isinstance(engine, Engine):
         engine = get_engine() if is_choice(engine, [AUTO]) else resolve_engine(engine)
     token = _in_use.set(engine)
@@ -102,7 +102,7 @@ def resolve_engine(name: str | None = None) -> Engine:
             f"reinstall truewood, or use 'numpy'."
         )
     if name == "cuda" and (problem := _find_cuda_problem()) is not None:
-        raise ValueError(f"{source}='cuda' needs a GPU, but {problem}.")
+        raise ValueError(f"{source}='cuda' needs a GPU, but {problem}; use 'native' for the CPU.")
     if not has_native_engine():
         _warn_once()
     return _make_engine(name)
@@ -137,7 +137,7 @@ def has_native_engine() -> bool:
 
 
 def _find_cuda_problem() -> str | None:
-    """Return why the GPU cannot be used, as the end of a sentence; None if it can."""
+    """Return a clause on why the GPU cannot be used; None if it can."""
     if not has_native_engine():
         return "the compiled kernel is not installed"
     from truewood._engines.cuda_device import find_problem

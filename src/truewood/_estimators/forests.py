@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from truewood._estimators.html_view import HTMLViewMixin
 from truewood._formatting import quote
 from truewood._importance import importance
+from truewood._inputs.text_columns import name_text_columns
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.importance_text import write_html
 from truewood._results.notebook_view import write_view
@@ -57,9 +58,9 @@ class _ScoredForest(HTMLViewMixin):
         if not self.bootstrap:
             raise ValueError(
                 f"bootstrap must be True for {type(self).__name__}, which scores each tree on its out-of-bag rows, got "
-                f"{quote(self.bootstrap)}; score a forest without bootstrap by importance() with rows='heldout'."
+                f"{quote(self.bootstrap)}; use importance(..., rows='heldout') to score a forest without bootstrap."
             )
-        with self._leave_out_rows(y, sample_weight):
+        with self._leave_out_rows(y, sample_weight), name_text_columns(X, self):
             super().fit(X, y, sample_weight)  # type: ignore[misc]
         self._importance, self._why_no_importance = None, None
         try:

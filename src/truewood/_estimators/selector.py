@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -19,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood._arguments import check_estimator, is_count, read_flag
 from truewood._estimators.html_view import HTMLViewMixin
-from truewood._formatting import count, enumerate_names, list_names, quote
+from truewood._formatting import count, enumerate_names, quote
 from truewood._importance import importance
 from truewood._inputs.groups import Grouping, read_feature_groups
 from truewood._inputs.table_types import read_names
+from truewood._inputs.text_columns import name_text_columns
 from truewood._measures.registry import get_measure
 from truewood._pipelines.final_estimator import check_bags
 from truewood._refitting import name_weight, set_seeds
@@ -54,14 +53,14 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
     k : int, default=None
         Number of features to select by score, regardless of p-values.
     min_features : int, default=1
-        Smallest number of features to select. If fewer pass the test, `fit` warns and adds those with the largest
+        Minimum number of features to select. If fewer pass the test, `fit` warns and adds those with the largest
         scores, so that the next step of a pipeline has input. With 0, none are added; if no feature passes, `transform`
         warns and returns no columns, as scikit-learn's selectors do. Ignored with `k`.
-    measure : str, default="auto"
-        Name of the measure, one of `measures()`. Measures without p-values need `k`.
     rows : {"oob", "heldout"} or sequence of array-like, default="oob"
         The rows that each tree is scored on, see `importance`. Must be "oob" without `prefit`, because a tree was
         trained on all other rows.
+    measure : str, default="auto"
+        Name of the measure, one of `measures()`. Measures without p-values need `k`.
     feature_groups : dict or sequence, default=None
         Columns to score together, and to select or drop together: a dict from group name to columns, or the group name
         of each column. A group counts as one feature for `k` and `min_features`.
@@ -73,6 +72,8 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         fitting.
     random_state : int, RandomState instance or None, default=None
         Seed of the default forest, of an estimator without a seed of its own, and of ``measure="permutation"``.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
 
     Attributes
     ----------
@@ -83,7 +84,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         without another fit.
     n_features_in_ : int
         Number of columns seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, if all of them are strings.
 
     Notes
@@ -113,24 +114,26 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         correction: str | None = "bh",
         k: int | None = None,
         min_features: int = 1,
-        measure: str = "auto",
         rows: Any = "oob",
+        measure: str = "auto",
         feature_groups: Any = None,
         prefit: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
+        engine: str = "auto",
     ) -> None:
         self.estimator = estimator
         self.alpha = alpha
         self.correction = correction
         self.k = k
         self.min_features = min_features
-        self.measure = measure
         self.rows = rows
+        self.measure = measure
         self.feature_groups = feature_groups
         self.prefit = prefit
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.engine = engine
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
@@ -147,7 +150,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
             Sample weights, for training and for scoring.
         groups : array-like of shape (n_rows,), default=None
             The group of each row, for cluster-robust standard errors, see `importance`. Not available for out-of-bag
-            rows of forests that draw single rows into their bootstrap samples, as those of scikit-learn do.
+            rows of forests that draw single rows into their bootstrap samples, as scikit-learn's do.
         **fit_params : object
             Further arguments for the fit of `estimator`; ignored with `prefit`. With scikit-learn's metadata routing,
             these and `sample_weight` are routed to `estimator` as it requests.
@@ -174,6 +177,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
             n_jobs=self.n_jobs,
             random_state=self.random_state,
             measure=self.measure,
+            engine=self.engine,
         )
         self._check_features(grouping)
         self._group_of = grouping.group_of
@@ -220,17 +224,8 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
             )
         estimator = self._make_estimator(y)
         params = self._list_fit_params(estimator, sample_weight, groups, fit_params)
-        try:
-            with keep_warning_filters():
-                self.estimator_ = estimator.fit(X, y, **params)
-        except ValueError as error:
-            if "could not convert string to float" not in str(error):
-                raise
-            raise ValueError(
-                f"X must have numbers only for {type(estimator).__name__}, got text in {_name_text_columns(X)}; pass "
-                "an estimator that encodes text, such as make_pipeline(make_column_transformer((OrdinalEncoder(), "
-                f"[...]), remainder='passthrough'), {type(estimator).__name__}())."
-            ) from error
+        with keep_warning_filters(), name_text_columns(X, estimator):
+            self.estimator_ = estimator.fit(X, y, **params)
 
     def _name_columns(self, X: Any) -> list[str]:
         """Return the column names of X, or those of the estimator, or numbered names."""
@@ -323,13 +318,6 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags.required = True
         return tags
-
-
-def _name_text_columns(X: Any) -> str:
-    """Name the columns that hold text."""
-    table = nw.from_native(X, eager_only=True).to_pandas() if read_names(X) is not None else pd.DataFrame(X)
-    holds_text = table.map(lambda value: isinstance(value, str)).any()
-    return list_names([str(name) for name in table.columns[holds_text]])
 
 
 def _has_classes(y: Any) -> bool:

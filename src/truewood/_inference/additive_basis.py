@@ -1,4 +1,4 @@
-"""Additive bases of features: the functions of one feature that scores of pairs are freed from."""
+"""Additive bases of features: functions of a single feature, whose effect is removed from the scores of pairs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Floats = NDArray[np.float64]
 
 # Evaluation rows per regressor.
 ROWS_PER_REGRESSOR = 4
-# Most levels of a column that get an indicator each, and most knots of a spline.
+# Maximum number of levels with an indicator each, and of knots of a spline.
 _MOST_LEVELS = 20
 _MOST_KNOTS = 16
-# Larger numbers, and infinite ones, count as this.
+# Larger and infinite numbers are replaced by this.
 _LARGEST = 1e100
 
 

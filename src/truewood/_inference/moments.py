@@ -191,18 +191,20 @@ def measure_moments(
         Number of threads.
     """
     weight, n_features = float(scores.tree_weight.sum()), len(scores.values)
-    phi = sum_feature_groups(block.eval_influence, grouping)
-    psi = None if block.inbag_influence is None else sum_feature_groups(block.inbag_influence, grouping)
+    eval_influence = sum_feature_groups(block.eval_influence, grouping)
+    inbag_influence = None if block.inbag_influence is None else sum_feature_groups(block.inbag_influence, grouping)
     bags, is_scoring = block.bags, block.is_scoring
     mean = scores.values / block.n_scoring
     if block.size is not None:
         others = np.maximum(block.size - 1.0, 0.0)[:, np.newaxis] * (weight * mean)
-        phi, psi = phi - others, None if psi is None else psi - others
-    if count is not None:
-        phi = weight * (np.sqrt(count)[:, np.newaxis] * (phi / weight - mean) + mean)
-    products = get_engine().sum_row_products(phi, psi, is_scoring, weight, mean, bags, n_threads)
-    if count is not None:
-        products = replace(products, eval_sum=(np.sqrt(count)[:, np.newaxis] * (phi / weight - mean)).sum(axis=0))
+        eval_influence = eval_influence - others
+        inbag_influence = None if inbag_influence is None else inbag_influence - others
+    root = None if count is None else np.sqrt(count)[:, np.newaxis]
+    if root is not None:
+        eval_influence = weight * (root * (eval_influence / weight - mean) + mean)
+    products = get_engine().sum_row_products(eval_influence, inbag_influence, is_scoring, weight, mean, bags, n_threads)
+    if root is not None:
+        products = replace(products, eval_sum=(root * (eval_influence / weight - mean)).sum(axis=0))
     C_C = np.zeros(n_features)
     if with_bags and bags is not None:
         C = _vary_with_bags(bags[:, is_scoring], scores)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from truewood._arguments import is_choice
+from truewood._arguments import is_choice, is_fraction
 from truewood._formatting import quote
 
 Floats = NDArray[np.float64]
 Ranks = NDArray[np.int64]
 
-# Fewest non-positive scores for an estimate of their distribution.
+# Minimum number of non-positive scores for an estimate of their distribution.
 _FEWEST_MIRRORED = 20
 
 
@@ -77,6 +79,13 @@ def janitza(values: Floats) -> Floats:
     return np.asarray(shares, dtype=np.float64)
 
 
+def find_critical_value(level: Any) -> float:
+    """Half the width of a two-sided interval of this level around a normal score, in standard errors."""
+    if not is_fraction(level):
+        raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
+    return float(stats.norm.ppf(0.5 + level / 2))
+
+
 def find_interval(values: Floats, null_std_error: Floats, std_error: Floats, level: float) -> tuple[Floats, Floats]:
     """Confidence limits of the expected scores, shape (n_features,).
 
@@ -93,7 +102,7 @@ def find_interval(values: Floats, null_std_error: Floats, std_error: Floats, lev
     level : float
         Share of data sets with an interval that covers the expected score.
     """
-    z = stats.norm.ppf(0.5 + level / 2)
+    z = find_critical_value(level)
     low, high = values - z * null_std_error, values + z * null_std_error
     least = np.maximum(values, z * null_std_error)
     in_bag = np.maximum(std_error**2 - null_std_error**2, 0.0) * np.maximum(values, 0.0)

@@ -21,7 +21,7 @@ _ROWS_PER_COMMON = 8
 _RANK = 1e-7
 # Joint effects that regressors explain up to this share of their square are additive.
 _ADDITIVE = 1e-16
-# Larger leverages count as this.
+# Larger leverages are replaced by this.
 _MOST_LEVERAGE = 0.9
 
 
@@ -48,7 +48,7 @@ class WeightedBases:
         ]
 
     def measure_dependence(self, first: int, second: int) -> float:
-        """Largest canonical correlation of two features, minus what independent features have by chance."""
+        """Largest canonical correlation of two features, minus its expectation for independent features."""
         a, b = self.functions[first], self.functions[second]
         if not len(a) or not len(b):
             return 0.0
@@ -80,7 +80,7 @@ class Residuals:
 
 
 class ColumnRegression:
-    """Regressions in one column of the target. What all pairs have in common is taken out first (Frisch & Waugh).
+    """Regressions in one column of the target. Regressors of all pairs are partialled out first (Frisch & Waugh).
 
     Parameters
     ----------

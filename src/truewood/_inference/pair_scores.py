@@ -1,4 +1,4 @@
-"""Scores of pairs of features, with standard errors: how much of what is left of the target a joint effect explains.
+"""Scores of pairs of features, with standard errors: how much of the residual target a joint effect explains.
 
 The target minus the additive part of the prediction, r, and the joint effect g are both regressed on functions that do
 not combine the two features: an additive basis of each feature, and the predictions without one of the two or without
@@ -72,7 +72,7 @@ class PairScores:
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRows:
-    """The evaluation rows: what is left of their target, and how they count.
+    """The evaluation rows: their residuals, effects and weights.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class EvaluatedRows:
     curvature : ndarray of shape (n_rows, n_columns), or None
         Second derivative of the loss; None if it is 1.
     n_averaged : int
-        What sums over columns are divided by: the number of outputs.
+        Divisor of sums over columns: the number of outputs.
     groups : ndarray of int64, shape (n_rows,), or None
         The group of each row; None if rows are not grouped.
     """
@@ -200,13 +200,13 @@ class PairScorer:
         n_rows, n_averaged = len(self._rows.weight), self._rows.n_averaged
         value = sum(float(own.left @ own.effects[0]) / (n_rows - own.n_regressors) for own in found) / n_averaged
         # Contributions of rows, by the joint effect of all trees and of each half.
-        phi = self._sum_groups(sum(own.inflation * own.left * own.effects for own in found))
+        contributions = self._sum_groups(sum(own.inflation * own.left * own.effects for own in found))
         correction = 1.0 if self._size is None else find_cluster_correction(self._size)
-        squares = float(phi[0] @ phi[0])
+        squares = float(contributions[0] @ contributions[0])
         tested, spread = (1.0 + self._reciprocity) * squares, (1.0 + self._reciprocity) ** 2 * squares
         if is_in_bag:
-            # The sums of products of the two halves are at most those of all trees, but for noise.
-            tested += float(np.clip(phi[1] @ phi[2], 0.0, tested))
+            # The sums of products of the two halves exceed those of all trees only because of noise.
+            tested += float(np.clip(contributions[1] @ contributions[2], 0.0, tested))
             noise = self._sum_groups(
                 sum(own.inflation * (own.left - own.effects[0]) * own.effects[1:] for own in found)
             )
@@ -215,11 +215,11 @@ class PairScorer:
 
     def _sum_groups(self, products: Any) -> Floats:
         """Contributions of rows, or groups of rows, to a score, given products of residuals, (n_effects, n_rows)."""
-        phi: Floats = products - products.mean(axis=1, keepdims=True)
-        phi /= products.shape[1] * self._rows.n_averaged
+        contributions: Floats = products - products.mean(axis=1, keepdims=True)
+        contributions /= products.shape[1] * self._rows.n_averaged
         if self._rows.groups is None or self._size is None:
-            return phi
-        return sum_row_groups(phi.T, self._rows.groups, len(self._size)).T
+            return contributions
+        return sum_row_groups(contributions.T, self._rows.groups, len(self._size)).T
 
 
 def _use_one_thread() -> AbstractContextManager[Any]:

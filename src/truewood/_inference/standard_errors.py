@@ -7,7 +7,7 @@ means at the nodes (psi) and takes part in the choice of splits; a is both effec
 zero, every phi has mean zero given the other rows, and the variance is that of phi, plus a covariance: two rows each
 evaluate trees that the other is in bag for. That covariance is the sum of phi a, and it can be estimated from the bags:
 trees with a row in bag have different scores than trees without it. The size of a score varies over data sets by both
-roles together, phi + a. To estimate a for each row takes more trees than most models have, so g psi replaces it unless
+roles together, phi + a. Estimating a for each row takes more trees than most models have, so g psi replaces it unless
 bags are requested. docs/theory/standard_errors.md has the formulas, with the letters used here.
 
 Folds. Given the models, the contributions phi of a fold's rows have mean zero; but models are random as well: of two
@@ -28,12 +28,12 @@ from truewood._inference.moments import GroupingScores, Moments, drop_rounding, 
 
 Floats = NDArray[np.float64]
 
-# Fewest rows, and fewest groups of rows, for an estimate of their variance.
+# Minimum numbers of rows, and of groups of rows, for an estimate of their variance.
 _FEWEST_ROWS = 20
 _FEWEST_GROUPS = 20
 # Share of standard errors that may come from the randomness of the trees.
 TREE_NOISE = 0.05
-# Least forest noise as a share of the sum of phi^2, which bounds the weight of a single feature.
+# Minimum forest noise as a share of the sum of phi^2, which bounds the weight of a single feature.
 _LEAST_NOISE = 0.02
 CLUSTER_REMEDY = (
     "p-values are withheld; score more groups, or split large ones into parts that do not depend on each other"
@@ -89,7 +89,7 @@ def measure_errors(
     """
     variance = np.append(moments.eval_eval, moments.total_eval_eval)
     if moments.n_inbag:
-        variance = variance + np.maximum(_estimate_phi_a(moments, scores), 0.0)
+        variance = variance + np.maximum(_estimate_role_covariance(moments, scores), 0.0)
     variance = drop_rounding(variance, np.append(scores.magnitude, scores.magnitude.sum()), n_rows)
     tested = _correct_skewness(variance, moments, scores) if moments.n_inbag else np.sqrt(variance)
     spread = variance[:-1]
@@ -142,20 +142,21 @@ def count_trees_for_bags(moments: Moments, scores: GroupingScores, is_significan
     return int(np.ceil(len(scores.per_tree) * ratio.max(initial=0.0)))
 
 
-def _estimate_phi_a(moments: Moments, scores: GroupingScores) -> Floats:
+def _estimate_role_covariance(moments: Moments, scores: GroupingScores) -> Floats:
     """Sums of phi a, for each group and in total; at least those of phi psi, which is a part of a.
 
     The covariance of a row's in-bag weights and the trees' scores is r a - phi: an in-bag row does not evaluate the
     tree. Its sum of products with phi includes noise from each tree, N, and so does the sum of squares of phi, about
-    the same: the two cancel. With few trees the sum of a single feature is noisy, see `_fit_phi_a`.
+    the same: the two cancel. With few trees the sum of a single feature is noisy, see `_fit_role_covariance`.
     """
     least: Floats = np.append(moments.eval_inbag, moments.total_eval_inbag)
     if moments.r == 0:  # one tree, or the same bag again
         return least
     deviations, (noise, total_noise) = scores.weigh_deviations(len(moments.K)), scores.forest_noise
     total, total_K, total_squares = deviations.sum(axis=1), moments.K.sum(axis=1), np.array([moments.total_eval_eval])
-    of_groups = _fit_phi_a(sum_products(deviations, moments.K), moments.eval_eval, noise, scores.values, moments.r)
-    of_total = _fit_phi_a(
+    C_eval = sum_products(deviations, moments.K)
+    of_groups = _fit_role_covariance(C_eval, moments.eval_eval, noise, scores.values, moments.r)
+    of_total = _fit_role_covariance(
         sum_products(total, total_K)[np.newaxis],
         total_squares,
         total_noise,
@@ -165,7 +166,7 @@ def _estimate_phi_a(moments: Moments, scores: GroupingScores) -> Floats:
     return np.maximum(np.append(of_groups, of_total), least)
 
 
-def _fit_phi_a(C_phi: Floats, squares: Floats, noise: Floats | float, values: Floats, r: float) -> Floats:
+def _fit_role_covariance(C_eval: Floats, squares: Floats, noise: Floats | float, values: Floats, r: float) -> Floats:
     """Sums of phi a as a multiple, the same for all features, of the part of sums of phi^2 that is not forest noise.
 
     Of two rows, each evaluates trees that the other is in bag for. Were the two effects equal on average over trees,
@@ -176,7 +177,7 @@ def _fit_phi_a(C_phi: Floats, squares: Floats, noise: Floats | float, values: Fl
 
     Parameters
     ----------
-    C_phi : ndarray of shape (n_features,)
+    C_eval : ndarray of shape (n_features,)
         Sums of C phi, see `Moments`.
     squares : ndarray of shape (n_features,)
         Sums of phi^2.
@@ -190,7 +191,7 @@ def _fit_phi_a(C_phi: Floats, squares: Floats, noise: Floats | float, values: Fl
     fitted, is_used = np.zeros_like(squares), squares > 0
     own = squares[is_used]
     share = np.maximum(own - np.broadcast_to(noise, squares.shape)[is_used], 0.0) / own
-    measured, useless = (C_phi[is_used] / own + 1.0) / r, 1.0 / (1.0 + values[is_used] ** 2 / own)
+    measured, useless = (C_eval[is_used] / own + 1.0) / r, 1.0 / (1.0 + values[is_used] ** 2 / own)
     precision = useless * r / np.maximum(1.0 - share, _LEAST_NOISE)
     multiple = (1.0 + (precision * share * measured).sum()) / (1.0 + (precision * share**2).sum())
     typical = (useless * share).sum() / max(float(useless.sum()), _LEAST_NOISE)
@@ -229,9 +230,9 @@ def _estimate_variance(moments: Moments, scores: GroupingScores, *, with_bags: b
         deviations, r = scores.weigh_deviations(len(moments.K)), moments.r
         # Each tree adds its own square to the apparent effect of its bag.
         C_C = moments.C_C - sum_products(deviations**2, moments.d_d[:, np.newaxis])
-        C_phi = sum_products(deviations, moments.K)
-        a_a = (C_C + 2.0 * C_phi + moments.eval_eval + N) / r**2
-        both = np.maximum(both, moments.eval_eval + 2.0 * (C_phi + moments.eval_eval) / r + a_a)
+        C_eval = sum_products(deviations, moments.K)
+        a_a = (C_C + 2.0 * C_eval + moments.eval_eval + N) / r**2
+        both = np.maximum(both, moments.eval_eval + 2.0 * (C_eval + moments.eval_eval) / r + a_a)
     return np.maximum(both, 0.0) + N
 
 

@@ -24,7 +24,7 @@ _MOST_WITH_CATEGORIES = 100
 _MOST_LEVELS = 25
 # Bins of a numeric column that is compared with a categorical one.
 _N_BINS = 10
-# Smallest number of rows with values in both columns.
+# Minimum number of rows with values in both columns.
 _FEWEST_COMMON = 20
 _MOST_ROWS = 2_000
 
@@ -165,13 +165,13 @@ def _correlate_categories(columns: list[_Column]) -> NDArray[np.float64]:
     for start, column in zip(starts, columns, strict=True):
         indicators[np.arange(n_rows), start + column.codes] = 1.0
     counts = indicators.sum(axis=0)
-    phi = np.empty((len(columns), len(columns)))
+    contingency = np.empty((len(columns), len(columns)))
     for j, (start, own) in enumerate(zip(starts, n_levels, strict=True)):  # one column at a time to save memory
         levels = slice(start, start + own)
         cells = (indicators[:, levels].T @ indicators) ** 2 / np.outer(counts[levels], counts)
-        phi[j] = np.add.reduceat(cells.sum(axis=0), starts) - 1.0
+        contingency[j] = np.add.reduceat(cells.sum(axis=0), starts) - 1.0
     freedom = n_levels - 1.0
-    corrected = np.maximum(phi - np.outer(freedom, freedom) / (n_rows - 1), 0.0)
+    corrected = np.maximum(contingency - np.outer(freedom, freedom) / (n_rows - 1), 0.0)
     width = freedom - freedom**2 / (n_rows - 1)
     strength: NDArray[np.float64] = np.sqrt(corrected / np.maximum(np.minimum.outer(width, width), 1e-9)).clip(max=1.0)
     is_number = np.array([column.ranks is not None for column in columns])

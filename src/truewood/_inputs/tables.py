@@ -274,7 +274,7 @@ def _check_columns(n_features: int, spec: InputSpec, names: list[str] | None = N
 
 
 def _compare_names(names: list[str], spec: InputSpec) -> str:
-    """Which columns are missing and which are unknown, as the rest of a sentence."""
+    """List missing and unknown columns, to append to a message."""
     if not names:
         return ""
     if spec.names is None:

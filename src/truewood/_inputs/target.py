@@ -76,8 +76,8 @@ class TargetKind:
         if not self.is_classification:
             return np.arange(self.n_outputs).astype(np.str_)
         several = self.n_outputs > 1
-        labelled = ((o, label) for o, labels in enumerate(self.classes) for label in labels)
-        return np.array([f"{o}: {label}" if several else str(label) for o, label in labelled], dtype=np.str_)
+        labeled = ((o, label) for o, labels in enumerate(self.classes) for label in labels)
+        return np.array([f"{o}: {label}" if several else str(label) for o, label in labeled], dtype=np.str_)
 
     def sum_columns(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the value columns of each output from left to right, shape (n, n_columns) -> (n, n_outputs)."""
@@ -122,7 +122,7 @@ class ClassTarget:
         return np.zeros(self.kind.n_columns)
 
     def find_largest(self, n_columns: int) -> NDArray[np.float64]:
-        """Largest absolute value of what is summed, shape (n_columns,)."""
+        """Largest absolute value by column, shape (n_columns,)."""
         return np.ones(n_columns)
 
     @property
@@ -182,7 +182,7 @@ class NumberTarget:
         return self.numbers
 
     def find_largest(self, n_columns: int) -> NDArray[np.float64]:
-        """Largest absolute value of what is summed, shape (n_columns,); their sum where trees have others."""
+        """Largest absolute value by column, shape (n_columns,); the sum over columns if trees have other columns."""
         by_column = self._largest
         return by_column if len(by_column) == n_columns else np.full(n_columns, by_column.sum())
 

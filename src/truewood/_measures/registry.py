@@ -72,7 +72,7 @@ class Measure:
     part_score : callable or None
         For a measure of each feature's part in a regression per tree: ``part_score(y, parts, weight)``, by row.
     why_no_inference : str or None
-        Why it has no standard errors and p-values, as the rest of a sentence that begins with the measure.
+        Why it has no standard errors and p-values: a predicate whose subject is the measure.
     skips : bool
         Whether a split counts only when evaluation rows reach both children.
     uses_evaluation_rows : bool

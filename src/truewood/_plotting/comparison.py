@@ -17,13 +17,10 @@ from truewood._plotting.style import (
     open_axes,
     set_title,
 )
+from truewood._results.comparison_text import classify_differences, name_differences, summarize_differences
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
-    classify_differences,
-    name_differences,
     name_measure,
-    name_unit,
-    summarize_differences,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +46,7 @@ def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None
         ax.locator_params(axis="x", nbins=5)
         label_rows(ax, [str(comparison.feature_names[j]) for j in order])
         a, b = (shorten(name, 24) for name in comparison.names)
-        ax.set_xlabel(f"{name_measure(comparison)}, {a} minus {b}\n{name_unit(comparison)}", parse_math=False)
+        ax.set_xlabel(f"importance, {a} minus {b}\n{name_measure(comparison)}", parse_math=False)
         higher, lower = name_differences(comparison)
         legend = [
             make_legend_entry(higher, UNBIASED, "o", has_line=True),

@@ -146,7 +146,7 @@ def _draw_beeswarm(explanation: Explanation, rows: NDArray[np.intp], order: list
     bar.ax.set_yticklabels(["low", "high"])
     bar.set_label("feature value", labelpad=-12)
     bar.outline.set_visible(False)
-    title = f"Effects of features on {len(rows):,} {ROWS_IN_WORDS[explanation.rows]}"
+    title = f"Effects of features on the {what}, {len(rows):,} {ROWS_IN_WORDS[explanation.rows]}"
     set_title(ax, title, len(order), len(explanation.feature_names), [])
 
 
@@ -254,7 +254,9 @@ def _draw_waterfall(explanation: Explanation, row: int, n_shown: int, what: str,
     label_rows(ax, names)
     power = f"\nnumbers in 1e{unit.exponent}" if unit.exponent else ""
     ax.set_xlabel(what + power, parse_math=False)
-    ax.set_title(f"Row {row}: from {base:.4g} (base value) to {ends[0]:.4g}", fontsize="large")
+    end = 0.0 if abs(ends[0]) < 1e-12 * (abs(base) + np.abs(effects).sum()) else ends[0]  # a rounding error
+    title = f"Row {row}: {what} from {base:.4g} (base value) to {end:.4g}"
+    ax.set_title(title, fontsize="large", parse_math=False)
 
 
 def _label_feature(explanation: Explanation, row: int, j: int) -> str:

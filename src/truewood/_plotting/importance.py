@@ -26,7 +26,7 @@ from truewood._plotting.style import (
     set_title,
     wrap_title,
 )
-from truewood._results.certain_ranks import write_certain_top
+from truewood._results.importance_text import write_certain_top
 from truewood._results.scores_with_errors import get_classes
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
@@ -35,11 +35,11 @@ from truewood._results.summary import (
     classify_features,
     find_percent,
     find_shown,
+    get_factor,
     name_axis,
-    name_impurity,
     name_level,
     name_measure,
-    name_unit,
+    name_variation_in,
     write_summary,
 )
 from truewood._results.trends import find_directions
@@ -163,10 +163,12 @@ def _take_scored_trees(result: ImportanceResult) -> NDArray[np.float64]:
 
 
 def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
-    order = result.order[:n_shown].tolist()
+    order, percent = result.order[:n_shown].tolist(), find_percent(result)
     scored, unit = (_take_scored_trees(result), "tree") if result.per_fold is None else (result.per_fold, "fold")
+    largest = np.finfo(np.float32).max  # boxes of larger numbers, which a file may hold, would overflow
+    shown = np.clip(get_factor(percent) * scored, -largest, largest)
     ax.boxplot(
-        [scored[:, j] for j in order],
+        [shown[:, j] for j in order],
         positions=range(n_shown),
         orientation="horizontal",
         widths=0.6,
@@ -177,7 +179,7 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
     label_rows(ax, [str(result.feature_names[j]) for j in order])
-    ax.set_xlabel(f"{name_measure(result)} by {unit}\n{name_unit(result)}")
+    ax.set_xlabel(f"{name_measure(result)} by {unit}\n{name_axis(result, percent)}")
     set_title(ax, f"Distribution of scores over {count(len(scored), unit)}", n_shown, len(result.values), [])
 
 
@@ -192,7 +194,7 @@ def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float
         ax.set_ylabel("score (% of the largest)")
     else:
         biased, own = result.mdi / result.impurity, result.share
-        ax.set_ylabel(f"share of {name_impurity(result)} (%)")
+        ax.set_ylabel(f"share of {name_variation_in()} (%)")
     lines = ((biased, BIASED, "s", "biased importance (mdi)"), (own, UNBIASED, "o", name_measure(result)))
     for scores, color, marker, label in lines:
         ax.plot(
@@ -237,9 +239,10 @@ def _draw_rank_sets(result: ImportanceResult, n_shown: int, ax: Axes, alpha: flo
 def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    classes, order = get_classes(result), result.order[:n_shown].tolist()
-    shown = classes.values[:, order].T
-    largest = float(np.abs(classes.values).max()) or 1.0
+    classes, order, percent = get_classes(result), result.order[:n_shown].tolist(), find_percent(result)
+    values = get_factor(percent) * classes.values
+    shown = values[:, order].T
+    largest = float(np.abs(values).max()) or 1.0
     colors = LinearSegmentedColormap.from_list("scores", [BIASED, "white", UNBIASED])
     image = ax.imshow(shown, cmap=colors, vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     title = "Importance of each feature for each class"
@@ -262,7 +265,7 @@ def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float
     ax.set_xticks(positions, [shorten(str(classes.names[k]), 24) for k in positions], parse_math=False, **turned)
     ax.tick_params(axis="x", length=0)
     ax.set_xlabel("class")
-    add_color_bar(ax, image, label=name_unit(result))
+    add_color_bar(ax, image, label=name_axis(result, percent))
     set_title(ax, title, n_shown, len(result.values), [])
 
 

@@ -22,7 +22,8 @@ from truewood._plotting.style import (
     set_title,
     wrap_title,
 )
-from truewood._results.pair_surface import FEWEST_ROWS, PairSurface, read_surface
+from truewood._results.pair_surfaces import FEWEST_ROWS, PairSurface, read_surface
+from truewood._results.summary import name_variation_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +116,7 @@ def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> No
 def _name_unit(result: Interactions) -> str:
     if np.isnan(result.share).any():
         return f"score on the {result.scale} scale"
-    return f"share of the target's {'variance' if result.task == 'regression' else 'Gini impurity'} (%)"
+    return f"share of {name_variation_in()} (%)"
 
 
 def _draw_heatmap(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> None:

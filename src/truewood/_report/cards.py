@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from truewood._formatting import LEVEL, count, enumerate_names, format_p_value, format_percents
 from truewood._report.effects import draw_effects
 from truewood._results.caveats import TableCheck
-from truewood._results.certain_ranks import MAX_RANKED
-from truewood._results.summary import Percent, classify_features, find_shown, name_unit
+from truewood._results.importance_frame import MAX_RANKED
+from truewood._results.summary import Percent, classify_features, find_shown, get_factor, name_unit
 from truewood._results.trends import Direction, find_class_directions, find_predicted_class, name_prediction
 
 if TYPE_CHECKING:
     from truewood._results.explanation import Explanation
     from truewood._results.importance_result import ImportanceResult
 
-# Cards that there are at least, and at most if more features are significant.
+# Minimum number of cards, and maximum if more features are significant.
 _FEW, _MOST = 20, 60
 # Classes that a card lists, and those for which it draws effects.
 _MAX_CLASSES = 12
@@ -113,7 +113,7 @@ def _list_facts(result: ImportanceResult, percent: Percent | None, alpha: float)
     for place, j in enumerate(result.order.tolist()):
         rank, biased_rank = ranks[place].tolist()
         facts[j].append(("Rank", f"{rank:,} of {n_features:,}{sets[j]}"))
-        facts[j].append(("Biased rank", f"{biased_rank:,} by the usual importance"))
+        facts[j].append(("Biased rank", f"{biased_rank:,} of {n_features:,} by mean decrease in impurity"))
     return facts
 
 
@@ -140,8 +140,7 @@ def _write_classes(result: ImportanceResult, percent: Percent | None, j: int) ->
     """Write the importance of a feature for each class as a table; empty without scores by class."""
     if result.classes is None:
         return ""
-    factor = 1.0 if percent is None else percent.factor
-    values = factor * result.classes.values[:, j]
+    values = get_factor(percent) * result.classes.values[:, j]
     order = (-values).argsort(kind="stable")[:_MAX_CLASSES].tolist()
     texts = [f"{text}%" for text in format_percents(values.tolist())]
     if percent is None:

@@ -13,16 +13,16 @@ import numpy as np
 
 from truewood._formatting import CI, Unit, find_unit, shorten
 from truewood._plotting.style import BIASED, FAINT, MUTED, SMALL, UNBIASED
+from truewood._results.comparison_text import name_differences
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
     SIGNIFICANT,
     SIGNIFICANT_SMALL,
     Percent,
+    get_factor,
     name_axis,
-    name_differences,
     name_measure,
     name_percent_column,
-    name_unit,
 )
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def make_difference_chart(comparison: Comparison, unit: Unit) -> dict[str, Any]:
         "importance_b": f"importance in {b}" if a != b else "importance in the other",
     }
     dots = _make_dots(
-        title=[f"{a} minus {b}", unit.name(name_unit(comparison))],
+        title=[unit.name(f"importance, {a} minus {b}"), name_measure(comparison)],
         fills={higher: UNBIASED, lower: BIASED, NOT_SIGNIFICANT: "white"},
         tooltips=_make_tooltips(titles),
         description="Dot plot of the differences by feature; the table has the numbers.",
@@ -229,7 +229,7 @@ def _find_edge(fill: str) -> str:
 
 
 def adapt_rows(chart: str, spec: dict[str, Any], n_lines: int, n_narrow_lines: int = 1) -> None:
-    """Adapt a compiled chart to names of up to so many lines: higher rows, and names at the middle of their rows.
+    """Adapt a compiled chart to names of up to `n_lines` lines: increase row heights, and center names in their rows.
 
     Vega lets the lines of a text run down from its position. On phones the names of the dot plot are above the points.
     """
@@ -326,8 +326,7 @@ def _make_classes(classes: ClassScores, percent: Percent | None) -> Chart:
     """Make a heat map of the scores by class, in percent if possible."""
     import altair as alt
 
-    factor = 1.0 if percent is None else percent.factor
-
+    factor = get_factor(percent)
     columns: list[Any] = [name_class_column(k) for k in range(len(classes.names))]
     names = alt.param(name="class_names", value=dict(zip(columns, classes.names.tolist(), strict=True)))
     largest = factor * float(np.abs(classes.values).max()) or 1.0

@@ -12,8 +12,13 @@ from truewood._report.charts import make_difference_chart
 from truewood._report.html_page import Column, Page, check_report, list_items, list_terms, write_page
 from truewood._report.wording import format_date
 from truewood._results.caveats import Caveat
-from truewood._results.comparison import find_difference_unit, write_differences
-from truewood._results.summary import classify_differences, name_level, name_unit, summarize_differences
+from truewood._results.comparison_text import (
+    classify_differences,
+    find_difference_unit,
+    summarize_differences,
+    write_differences,
+)
+from truewood._results.summary import name_level, name_unit
 
 if TYPE_CHECKING:
     from truewood._results.comparison import Comparison

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from scipy.stats import norm
-
 from truewood._formatting import INTERVALS, LEVEL, Unit, find_unit, format_number
+from truewood._inference.p_values import find_critical_value
 from truewood._results.trends import Direction
 
 # Size of a curve in units of its view box, and the space for labels left and below.
 _WIDTH, _HEIGHT = 420, 170
 _LEFT, _TOP, _BOTTOM = 58, 8, 22
 # Half the length of an interval, in standard errors.
-_Z = float(norm.ppf((1 + LEVEL) / 2))
+_Z = find_critical_value(LEVEL)
 
 
 def draw_effects(direction: Direction, prediction: str) -> str:

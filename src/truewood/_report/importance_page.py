@@ -16,7 +16,8 @@ from truewood._report.groups_section import write_groups
 from truewood._report.html_page import Column, Page, check_report, list_items, list_terms, write_page
 from truewood._report.pairs_section import write_pairs_section
 from truewood._results.caveats import Caveat, check_table, list_caveats
-from truewood._results.certain_ranks import MAX_RANKED, write_certain_top
+from truewood._results.importance_frame import MAX_RANKED
+from truewood._results.importance_text import write_certain_top
 from truewood._results.interactions import Interactions
 from truewood._results.summary import (
     Percent,

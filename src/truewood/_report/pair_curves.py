@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truewood._formatting import Unit, find_unit
-from truewood._results.pair_surface import FEWEST_ROWS, PairSurface, read_surface
+from truewood._results.pair_surfaces import FEWEST_ROWS, PairSurface, read_surface
 
 if TYPE_CHECKING:
     from truewood._results.interactions import Interactions

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from truewood._extras import describe_missing
+
 
 @cache
 def bundle_scripts() -> str:
@@ -27,8 +29,5 @@ def import_libraries() -> tuple[Any, str]:
         import altair
         import vl_convert
     except ImportError as error:
-        raise ImportError(
-            f"a report needs altair and vl-convert-python, but {error.name} is not installed; "
-            "run pip install 'truewood[report]'."
-        ) from error
+        raise ImportError(describe_missing("a report needs", [str(error.name)], "report")) from error
     return vl_convert, ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])

@@ -41,7 +41,7 @@ _LONGEST_NAME = 120
 _MIN_DROP = 3
 
 _ROWS_EXPLAINED = {
-    "oob": "each tree is evaluated on the training rows that are not in its bag",
+    "oob": "each tree is evaluated on the training rows that its bootstrap sample left out",
     "heldout": "the model was not trained on them",
     "folds": "each row is evaluated by a model trained without its fold",
     "lists": "each tree is evaluated on the rows listed for it",
@@ -139,7 +139,12 @@ def describe_method(result: ImportanceResult, check: TableCheck | None) -> list[
             "error of the sum."
         )
         lines.append(("Percentages", text))
-    lines.append(("Comparison", "mdi, the usual biased importance of the same trees, computed on their training rows."))
+    lines.append(
+        (
+            "Comparison",
+            "mdi: mean decrease in impurity of the same trees on their training rows; biased, but widely used.",
+        )
+    )
     if result.skipped_weight > 0:
         lines.append(("Splits without evaluation rows", describe_skipped(result)))
     return [*lines, ("Correlation", describe_correlations(check))]

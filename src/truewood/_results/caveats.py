@@ -273,9 +273,10 @@ def explain_intervals(result: ImportanceResult, alpha: float) -> list[str]:
         if get_measure(result.measure).is_given_others
         else "Features that are merely correlated with useful ones may be significant, too."
     )
-    unit = "rows" if result.n_groups is None else "groups of rows"
     lines.append(
-        f"P-values and intervals assume independent {unit}; clustered {unit}, such as several per person, place or "
-        "period, make them too optimistic."
+        "P-values and intervals assume independent rows; clustered rows, such as several per person, place or period, "
+        "make them too optimistic."
+        if result.n_groups is None
+        else "P-values and intervals assume that rows of different groups are independent."
     )
     return lines

@@ -10,23 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
 
-from truewood._arguments import is_fraction
-from truewood._formatting import CI, ROWS_IN_WORDS, Unit, count, find_unit, format_p_value, in_one_line, quote, shorten
-from truewood._inference.p_values import adjust, find_p_value, find_z_score
+from truewood._formatting import ROWS_IN_WORDS, count, in_one_line
+from truewood._inference.p_values import adjust, find_critical_value, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
-from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
+from truewood._results.comparison_text import write_html, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
-
-_N_SHOWN = 10
-_ALPHA = 0.05
-# Characters of a result's name in the heading of a column.
-_LONGEST = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,9 +111,7 @@ class Comparison:
         low, high : ndarray of shape (n_features,)
             Lower and upper ends.
         """
-        if not is_fraction(level):
-            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
-        width = norm.isf((1.0 - level) / 2.0) * self.std_error
+        width = find_critical_value(level) * self.std_error
         return self.difference - width, self.difference + width
 
     def frame(self) -> pd.DataFrame:
@@ -204,49 +195,6 @@ class Comparison:
 
         write_comparison(self, path, title=title, notes=notes, alpha=alpha)
 
-    def __repr__(self) -> str:
-        table = pd.DataFrame(write_differences(self, _ALPHA)).head(_N_SHOWN)
-        table = table.assign(feature=table["feature"].map(in_one_line))
-        lines = [f"Comparison: {self.describe()}", table.to_string(index=False)]
-        if table[""].any():
-            lines.append(f"* significant (adjusted p-value at most {_ALPHA:g}).")
-        n_hidden = len(self.difference) - _N_SHOWN
-        return "\n".join(lines + [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0))
-
-    def _repr_html_(self) -> str:
-        table, columns = self.frame().head(_N_SHOWN), write_differences(self, _ALPHA)
-        are_found = (table["adjusted_p_value"] <= _ALPHA).tolist()
-        columns = {title: texts[:_N_SHOWN] for title, texts in columns.items()}
-        notes = [f"* significant (adjusted p-value at most {_ALPHA:g})."] * any(are_found)
-        n_hidden = len(self.difference) - _N_SHOWN
-        notes += [LINES, *[f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)]
-        bars = draw_bars(table["difference"].tolist(), are_found, (table["ci_low"].tolist(), table["ci_high"].tolist()))
-        return write_view("Comparison", self.describe(), write_table(columns, bars), notes)
-
+    __repr__ = write_text
+    _repr_html_ = write_html
     __setstate__ = restore_read_only
-
-
-def find_difference_unit(comparison: Comparison) -> Unit:
-    """Find the unit that differences and importances share."""
-    numbers = (comparison.difference, comparison.values_a, comparison.values_b)
-    return find_unit(np.concatenate(numbers).tolist())
-
-
-def write_differences(comparison: Comparison, alpha: float) -> dict[str, list[str]]:
-    """Write the differences as the text columns of a table, all numbers in one unit, the largest difference first."""
-    order = comparison.order
-    low, high = (end[order].tolist() for end in comparison.interval())
-    numbers = (comparison.difference[order], comparison.values_a[order], comparison.values_b[order])
-    unit = find_difference_unit(comparison)
-    p_values = comparison.adjusted_p_value()[order].tolist()
-    a, b = (in_one_line(shorten(name, _LONGEST)) for name in comparison.names)
-    a, b = (a, b) if a != b else ("the first", "the second")
-    return {
-        "feature": comparison.feature_names[order].tolist(),
-        unit.name("difference"): [unit.write(number, sign="+") for number in numbers[0].tolist()],
-        CI: [f"{unit.write(first)} to {unit.write(last)}" for first, last in zip(low, high, strict=True)],
-        "adjusted p": [format_p_value(p_value) for p_value in p_values],
-        "": ["*" if p_value <= alpha else "" for p_value in p_values],
-        f"in {a}": [unit.write(number) for number in numbers[1].tolist()],
-        f"in {b}": [unit.write(number) for number in numbers[2].tolist()],
-    }

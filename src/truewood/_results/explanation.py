@@ -110,7 +110,7 @@ class Explanation:
             return found
         raise ValueError(
             f"output must be the index or name of a class or output, one of {list_names(names, _MAX_LISTED)}, got "
-            f"{quote(output)}."
+            f"{quote(output)}; pass for example output={quote(names[0])}."
         )
 
     def plot(
@@ -136,8 +136,8 @@ class Explanation:
         row : int or None, default=None
             Index of the row for "waterfall".
         output : int, str or None, default=None
-            Index or name of the class or output; None for the only one, or for the second of two. Required with
-            more than two.
+            Index or name of the class or output; None for the only one, for the second of two, or for the one with the
+            largest mean absolute effects of more than two. The plot names it.
         top : int or None, default=20
             Number of features to show, those with the largest effects; None shows all.
         ax : matplotlib Axes, default=None
@@ -149,10 +149,10 @@ class Explanation:
         """
         from truewood._plotting.explanation import draw
 
-        return draw(self.of_output(output), kind, self._name_output(output), feature=feature, row=row, top=top, ax=ax)
-
-    def _name_output(self, output: int | str | None) -> str | None:
-        return None if self.output_names is None else str(self.output_names[self._find_output(output)])
+        if output is None and self.output_names is not None and len(self.output_names) > 2:
+            output = int(np.nansum(np.abs(self.values), axis=(0, 1)).argmax())
+        name = None if self.output_names is None else str(self.output_names[self._find_output(output)])
+        return draw(self.of_output(output), kind, name, feature=feature, row=row, top=top, ax=ax)
 
     def to_shap(self) -> Any:
         """Convert to a `shap.Explanation` for shap's plots; the values are not Shapley values.

@@ -13,6 +13,9 @@ from truewood._results.scores_with_errors import get_classes
 if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
 
+# Rank sets take the differences of all pairs of features; reports and frames of more features leave them out.
+MAX_RANKED = 200
+
 
 def make_frame(result: ImportanceResult) -> pd.DataFrame:
     """Make the data frame of `ImportanceResult.frame`."""
@@ -24,8 +27,12 @@ def make_frame(result: ImportanceResult) -> pd.DataFrame:
     if result.inference_unavailable is None:
         low, high = result.interval()
         columns |= {"std_error": result.std_error, "ci_low": low, "ci_high": high, "p_value": result.p_value}
+    columns["rank"] = rankdata(-result.values, method="min").astype(int)
+    has_differences = result.inference_unavailable is None and result.contributions is not None
+    if has_differences and len(result.values) <= MAX_RANKED:
+        with np.errstate(all="ignore"):  # a file may hold contributions whose squares are infinite
+            columns["best_rank"], columns["worst_rank"] = result.rank_sets()
     columns |= {
-        "rank": rankdata(-result.values, method="min").astype(int),
         "mdi": result.mdi,
         "mdi_rank": rankdata(-result.mdi, method="min").astype(int),
     }

@@ -227,8 +227,9 @@ class ImportanceResult(ScoresWithErrors):
         -------
         pandas.DataFrame
             Columns feature, importance, share, std_error, ci_low and ci_high (95% intervals), p_value, rank, mdi,
-            mdi_rank and, with several folds, fold_std (standard deviation of the scores over folds). Without
-            inference, the columns std_error to p_value are left out. Tied features share the better rank. With
+            mdi_rank and, with several folds, fold_std (standard deviation of the scores over folds). With
+            ``contributions=True`` and at most 200 features, the best_rank and worst_rank of `rank_sets` follow rank.
+            Without inference, the columns std_error to p_value are left out. Tied features share the better rank. With
             ``per_class=True``, columns feature, class, importance, and std_error to p_value.
         """
         return make_class_frame(self) if read_flag(per_class, "per_class") else make_frame(self)

@@ -1,4 +1,4 @@
-"""The text and HTML that a terminal and a notebook show for a result: a header, the top features, and notes."""
+"""A result in words: the text and HTML that a terminal and a notebook show, and which ranks are certain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood._formatting import CI, ROWS_IN_WORDS, align, count, find_unit, format_p_value, in_one_line
+from truewood._formatting import (
+    CI,
+    ROWS_IN_WORDS,
+    align,
+    count,
+    enumerate_names,
+    find_unit,
+    format_p_value,
+    in_one_line,
+)
 from truewood._results.caveats import list_caveats
 from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 from truewood._results.summary import (
@@ -55,6 +64,22 @@ def write_html(result: ImportanceResult) -> str:
     return write_view("ImportanceResult", _write_header(result), write_table(columns, bars), notes, caveats)
 
 
+def write_certain_top(result: ImportanceResult, alpha: float) -> str:
+    """Write which features are the top k with confidence 1 - alpha, for the largest such k, or are among them."""
+    _, worst = result.rank_sets(alpha)
+    confidence, n_features = f"{100 * (1 - alpha):g}% confidence", len(worst)
+    n_top = max((k for k in range(1, n_features) if np.count_nonzero(worst <= k) == k), default=0)
+    if not n_top and worst.min() == n_features:
+        return f"With {confidence}, no feature can be ranked above another one."
+    k = n_top or int(worst.min())
+    named = enumerate_names([str(result.feature_names[j]) for j in result.order.tolist() if worst[j] <= k])
+    if n_top:
+        top = f"the top {k} features are" if k > 1 else "the top feature is"
+        return f"With {confidence}, {top} {named}."
+    verb = "is" if np.count_nonzero(worst == k) == 1 else "are"
+    return f"With {confidence}, {named} {verb} among the top {k} features."
+
+
 def _write_header(result: ImportanceResult) -> str:
     rows = f"{result.n_rows:,} {ROWS_IN_WORDS[find_row_source(result)]}"
     rows += "" if result.n_groups is None else f" in {count(result.n_groups, 'group')}"
@@ -76,8 +101,14 @@ def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
         columns["p-value"] = [format_p_value(p_value) for p_value in result.p_value[order].tolist()]
         columns[""] = [STARS.get(verdict, "") for verdict in classify_features(result, _ALPHA)[order].tolist()]
     columns[unit.name("importance")] = [unit.write(value) for value in result.values[order].tolist()]
-    columns["rank"] = result.frame()["rank"][:_N_SHOWN].astype(str).tolist()
-    columns["biased rank"] = result.frame()["mdi_rank"][:_N_SHOWN].astype(str).tolist()
+    table = result.frame()[:_N_SHOWN].astype(str)
+    columns["rank"] = table["rank"].tolist()
+    if "best_rank" in table:
+        columns["possible ranks"] = [
+            best if best == worst else f"{best} to {worst}"
+            for best, worst in zip(table["best_rank"], table["worst_rank"], strict=True)
+        ]
+    columns["biased rank"] = table["mdi_rank"].tolist()
     return pd.DataFrame(columns)
 
 

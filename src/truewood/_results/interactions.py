@@ -21,6 +21,7 @@ from truewood._formatting import (
 from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.interactions_text import write_html, write_text
+from truewood._results.pair_surfaces import JointSurfaces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,45 +29,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _MATRICES = ("values", "share", "p_value", "adjusted_p_value", "dependence")
-
-
-@dataclass(frozen=True, eq=False)
-class JointSurfaces:
-    """Means over the evaluation rows in cells of two features, for some pairs.
-
-    Attributes
-    ----------
-    pairs : ndarray of int64, shape (n_surfaces,)
-        Index of each pair in the result.
-    levels : ndarray of shape (n_features, n_cells)
-        Mean value of each feature in each of its cells, which are quantile ranges or levels; NaN for cells that do not
-        exist, and for features that combine several columns. The cells of a categorical column are its most frequent
-        levels, numbered from 0, and those of a date are in seconds since 1970.
-    level_names : ndarray of str, shape (n_features, n_cells)
-        Names of the levels of categorical columns, and dates; empty for numbers.
-    joint : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
-        Mean joint effect: the part of the prediction that only the two features together add. NaN for empty cells.
-    combined : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
-        Mean of all that the two features add to the prediction, separately and together.
-    observed : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
-        Mean of the target minus the prediction without the two features; NaN if the model predicts a raw score that is
-        not in units of the target.
-    n_rows : ndarray of int64, shape (n_surfaces, n_cells, n_cells)
-        Number of evaluation rows in each cell.
-    """
-
-    pairs: NDArray[np.int64]
-    levels: Floats
-    level_names: NDArray[np.str_]
-    joint: Floats
-    combined: Floats
-    observed: Floats
-    n_rows: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        make_read_only(self)
-
-    __setstate__ = restore_read_only
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +48,7 @@ class Interactions:
     null_std_error : ndarray of shape (n_pairs,)
         Standard errors under the null hypothesis of no interaction, used by `p_value`.
     bias_bound : ndarray of shape (n_pairs,)
-        How much bias dependence between features may leave in a score; p-values and intervals allow for it.
+        Upper bound on the bias of a score because features are dependent; p-values and intervals allow for it.
     dependence : ndarray of shape (n_pairs,)
         How strongly the two features depend on each other, from 0 to 1: the largest correlation of functions of each.
     pairs : ndarray of int64, shape (n_pairs, 2)
@@ -98,8 +60,8 @@ class Interactions:
     impurity : float
         Variance or Gini impurity of the target, the denominator of `share`.
     scale : {"response", "raw score"}
-        On which scale "no interaction" is meant: that of the predictions or, for boosted trees, that of the sum of the
-        trees, such as log-odds.
+        The scale on which effects add up without an interaction: that of the predictions or, for boosted trees, that
+        of the sum of the trees, such as log-odds.
     task : {"classification", "regression"}
         What the model predicts.
     rows : {"oob", "heldout", "folds", "lists"}
@@ -151,7 +113,7 @@ class Interactions:
 
     @property
     def is_withheld(self) -> NDArray[np.bool_]:
-        """Whether a p-value is withheld because the two features depend too much on each other, shape (n_pairs,)."""
+        """Whether a p-value is withheld because the features depend too strongly on each other, shape (n_pairs,)."""
         return np.isnan(self.null_std_error) & (self.inference_unavailable is None)
 
     @property
@@ -201,8 +163,6 @@ class Interactions:
             Lower and upper ends; NaN for pairs whose p-value is withheld.
         """
         self._require_inference()
-        if not is_fraction(level):
-            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
         bound = self.bias_bound
         low, _ = find_interval(self.values - bound, self.null_std_error, self.std_error, level)
         _, high = find_interval(self.values + bound, self.null_std_error, self.std_error, level)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from truewood._formatting import ROWS_IN_WORDS
-from truewood._results.interactions import Interactions, JointSurfaces
+from truewood._results.interactions import Interactions
 from truewood._results.json_fields import is_text, read_count, read_names, read_notes, read_numbers, refuse, save_json
+from truewood._results.pair_surfaces import JointSurfaces
 
 FORMAT = "truewood.Interactions"
 

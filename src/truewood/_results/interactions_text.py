@@ -87,7 +87,9 @@ def _describe_withheld(interactions: Interactions) -> list[str]:
     n_withheld = int(np.count_nonzero(interactions.is_withheld))
     if not n_withheld:
         return []
-    return [f"P-values are withheld for {count(n_withheld, 'pair')} of features that depend too much on each other."]
+    return [
+        f"P-values are withheld for {count(n_withheld, 'pair')} of features that depend too strongly on each other."
+    ]
 
 
 def _write_notes(interactions: Interactions) -> list[str]:

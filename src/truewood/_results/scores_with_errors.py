@@ -85,9 +85,9 @@ class ScoresWithErrors:
         level : float, default=0.95
             Confidence level: the share of data sets whose interval contains the expected score.
         share : bool, default=False
-            Whether to return intervals of the shares that features explain. A feature explains neither less than
-            nothing nor more than everything, so both ends are limited to the range from 0 to 1. Scores and their
-            intervals have no such limits.
+            Whether to return intervals of the shares that features explain. A feature cannot explain less than 0% or
+            more than 100%, so both ends are clipped to the range from 0 to 1. Scores and their intervals are not
+            clipped.
 
         Returns
         -------
@@ -95,8 +95,6 @@ class ScoresWithErrors:
             Lower and upper ends.
         """
         self._require_inference()
-        if not is_fraction(level):
-            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
         low, high = find_interval(self.values, self.null_std_error, self.std_error, level)
         if not read_flag(share, "share"):
             return low, high

@@ -1,4 +1,4 @@
-"""The one place that decides what is said about a result: percentages, verdicts and summary sentences.
+"""The wording of a result: percentages, verdicts and summary sentences.
 
 Terminal, notebook, plots and report all take their numbers and wording from here and from `caveats`.
 """
@@ -35,7 +35,7 @@ SIGNIFICANT, SIGNIFICANT_SMALL, NOT_SIGNIFICANT = "significant", "significant, b
 SMALL = 1.0
 # Percentages of a sum of scores are shown only if the sum is at least this many standard errors above zero.
 _MIN_Z_OF_SUM = 5.0
-# The summary names the fewest features that reach this part of the explained total, or all of up to this many.
+# The summary names the top features that reach this part of the explained total, or all if there are at most this many.
 _MAIN_PART = 2 / 3
 _FEW = 4
 _N_TOP = 5
@@ -81,12 +81,17 @@ def find_percent(result: ImportanceResult, target: str | None = None) -> Percent
     return None
 
 
+def get_factor(percent: Percent | None) -> float:
+    """The multiplier from a score to the number that is shown."""
+    return 1.0 if percent is None else percent.factor
+
+
 @dataclass(frozen=True, eq=False)
 class ShownScores:
     """The scores of a result as terminal, plots and report show them.
 
-    Percentages are limited to the range from 0 to 100: a feature explains neither less than nothing nor more than
-    everything. Scores in their own unit have no limits.
+    Percentages are clipped to the range from 0 to 100, because a feature cannot explain less than 0% or more than 100%.
+    Scores in their own unit are not clipped.
 
     Parameters
     ----------
@@ -134,7 +139,7 @@ def find_shown(result: ImportanceResult, percent: Percent | None) -> ShownScores
     return ShownScores(values, low, high, None)
 
 
-def name_variation_in(target: str | None) -> str:
+def name_variation_in(target: str | None = None) -> str:
     """Name what shares are shares of, for readers who do not know impurity."""
     return f"the variation in {'the target' if target is None else shorten(target, 80)}"
 
@@ -254,10 +259,11 @@ def write_summary(
     verb, verbs = ("explain", "explains") if percent.is_share else ("account for", "accounts for")
     large, n_small = np.flatnonzero(verdicts == SIGNIFICANT), int(np.count_nonzero(verdicts == SIGNIFICANT_SMALL))
     if not len(large):
-        subject = f"{count(n_small, 'feature')} {'is' if n_small == 1 else 'are'} significant, but small"
+        subject = f"{count(n_small, 'feature')} {'is' if n_small == 1 else 'are'} significant, but"
         each = "" if n_small == 1 else " each"
         named = f": {enumerate_names(found, longest=longest)}" if with_names else ""
-        return f"{subject}: less than {SMALL:g}% of {percent.base}{each}{level}{named}."
+        verb = verbs if n_small == 1 else verb
+        return f"{subject} {verb} less than {SMALL:g}% of {percent.base}{each}{level}{named}."
     percents = find_shown(result, percent).values[result.order]
     n_main = _count_main(percents[large])
     main, others = large[:n_main], percents[large[n_main:]]
@@ -298,7 +304,7 @@ def describe_total(result: ImportanceResult, percent: Percent | None) -> tuple[s
     if not percent.is_share:
         return "Percentages are relative to", "the sum of all importances"
     if get_measure(result.measure).is_given_others:
-        return "A feature's share is", f"the part of {percent.base} that the model cannot explain without it"
+        return "A feature's share is", f"how much of {percent.base} the model cannot explain without it"
     return "All features together explain", f"{format_percent(percent.total)} of {percent.base}"
 
 
@@ -319,36 +325,3 @@ def describe_skipped(result: ImportanceResult) -> str:
         f"{format_percent(100 * result.skipped_weight)} of splits (weighted by training rows) were not scored because "
         f"no {row} reached one of the two children."
     )
-
-
-def classify_differences(comparison: Comparison, alpha: float) -> NDArray[np.str_]:
-    """Classify features as higher in one of two results, or not significant, shape (n_features,)."""
-    is_found = comparison.adjusted_p_value() <= alpha
-    verdicts: NDArray[np.str_] = np.where(
-        is_found, np.where(comparison.difference > 0, *name_differences(comparison)), NOT_SIGNIFICANT
-    )
-    return verdicts
-
-
-def name_differences(comparison: Comparison) -> tuple[str, str]:
-    """Name the verdicts for features that score higher in the first result, and in the second."""
-    a, b = (shorten(name, 24) for name in comparison.names)
-    return (f"higher in {a}", f"higher in {b}") if a != b else ("higher", "lower")
-
-
-def summarize_differences(
-    comparison: Comparison, alpha: float, *, with_names: bool = True, with_level: bool = True
-) -> str:
-    """Summarize a comparison in a sentence or two: how many features differ, and which."""
-    verdicts, names = classify_differences(comparison, alpha)[comparison.order], comparison.feature_names
-    n_found, n_features = int(np.count_nonzero(verdicts != NOT_SIGNIFICANT)), len(verdicts)
-    level = f" ({name_level(alpha)})" if with_level else ""
-    if not n_found:
-        return f"No evidence that any feature differs{level}."
-    verb = "differs" if n_found == 1 else "differ"
-    sentences = [f"{n_found:,} of {count(n_features, 'feature')} {verb}{level}."]
-    for verdict in name_differences(comparison) if with_names else ():
-        found = names[comparison.order][verdicts == verdict].tolist()
-        if found:
-            sentences.append(f"{verdict[0].upper()}{verdict[1:]}: {enumerate_names(found)}.")
-    return " ".join(sentences)

@@ -129,7 +129,7 @@ def name_prediction(explanation: Explanation, output_name: str | None = None) ->
 
 
 def find_predicted_class(explanation: Explanation) -> str | None:
-    """Return the class whose prediction effects refer to, if it is the same for all features."""
+    """Return the class that effects refer to, if it is the same for all features."""
     names = explanation.output_names
     if names is None:
         return explanation.positive_class
@@ -139,11 +139,12 @@ def find_predicted_class(explanation: Explanation) -> str | None:
 def explain_directions(explanation: Explanation) -> str:
     """Explain how directions are determined."""
     what, (up, down) = name_prediction(explanation, find_predicted_class(explanation)), _name_trends(explanation)
+    which = ""
     if explanation.output_names is not None and len(explanation.output_names) > 2:
-        what += " for the class that the feature affects most"
+        which = ", for the class that it affects most"
     rows = f"{len(pick_rows(explanation)):,} {ROWS_IN_WORDS[explanation.rows]}"
     return (
-        f"Direction: how the mean effect on the {what} changes from low to high values of the feature. It is "
+        f"Direction: how the mean effect on the {what} changes from low to high values of the feature{which}. It is "
         f'"{up}" if at least {100 * _MIN_MONOTONE:g}% of the total change is upward, "{down}" if at least '
         f'{100 * _MIN_MONOTONE:g}% is downward, and "mixed" otherwise or if the effect depends on other features. '
         f"Categories have a mean effect per level. Effects are means over {rows}."

@@ -16,8 +16,9 @@ from truewood.adapters import WeightedDraws
 
 Floats = NDArray[np.float64]
 
-# Fewest evaluation rows of a class for valid tests (docs/calibration.md): over all trees, and per tree on average.
-_FEWEST_IN_ALL = 100
+# Minimum number of evaluation rows of a class for valid tests: in all trees, and per tree. Found by simulation
+# (docs/calibration.md, rare classes and class weights).
+_FEWEST_IN_ALL = 250
 _FEWEST_PER_TREE = 0.5
 # A number per tree that is enough for any forest.
 _ENOUGH_OOB = 5.0
@@ -66,7 +67,7 @@ def match_classes(target: ClassTarget, row_weight: Floats, in_bags: Floats, squa
 
 
 def choose_bag_size(weight: Floats, classes: NDArray[np.integer]) -> int | None:
-    """Number of draws per bag that leaves out rows of every class; None if as many draws as rows do.
+    """Number of draws per bag that leaves out rows of every class; None if as many draws as rows already do so.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def find_class_shortage(
     draws : WeightedDraws or None
         How rows were drawn into bags, if that was by weight; otherwise bags hold copies of rows.
     uncopied : ndarray of shape (n_rows,), or None
-        Share of trees that each row would evaluate if it had no copies; None if no row has.
+        Share of trees that each row would evaluate if it had no copies; None if no row has any.
     """
     if not isinstance(target, ClassTarget):
         return None

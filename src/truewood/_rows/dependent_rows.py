@@ -1,4 +1,4 @@
-"""Signs that rows depend on each other, so that p-values are too small.
+"""Detect rows that depend on each other, which makes p-values too small.
 
 Contributions of neighboring rows are correlated, as in a time series, or rows lie between others, as SMOTE makes them.
 """
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 MOST_ROWS = 4_000
 _MOST_VALUES = 1 << 22
 _FEWEST_ROWS = 20
-# Least share of rows that contribute to a feature: among few of them, two neighbors are a strong correlation.
+# Minimum share of rows that contribute to a feature: with few, a single pair of neighbors is a strong correlation.
 _LEAST_SHARE = 0.25
 # Warnings for independent rows are as rare as this.
 _LEVEL = 1e-4

@@ -20,7 +20,7 @@ from truewood._inputs.target import NumberTarget
 from truewood._rows.copies import Copies
 from truewood._rows.training_check import have_leaf_weights, have_training_sums, is_training_data
 from truewood._trees.node_sums import NodeSums, aggregate_to_root
-from truewood.adapters import TreeModel
+from truewood.adapters import BagSeeds, TrainingRecord, TreeModel
 
 _MOST_CHECKED = 20
 
@@ -40,12 +40,15 @@ class EvaluationRows:
     copies : Copies or None
         Rows that are copies of each other, if a row does not evaluate trees with a copy of it in their bag; None if
         there are no copies.
+    bag_seeds : BagSeeds or None
+        Seeds of the bags, if the rows are all rows outside these bags; None if bags have to be listed.
     """
 
     name: str
     of_tree: Callable[[int], NDArray[np.int64]]
     are_training: bool = False
     copies: Copies | None = None
+    bag_seeds: BagSeeds | None = None
 
     def of_trees(self, trees: range) -> RowLists:
         """Rows of several trees."""
@@ -97,7 +100,7 @@ def leave_out_copies(evaluation_rows: EvaluationRows, copies: Copies, tree_model
     def list_uncopied(tree: int) -> NDArray[np.int64]:
         return copies.drop_copies(evaluation_rows.of_tree(tree), training.list_bag(tree, n_rows))
 
-    return replace(evaluation_rows, of_tree=list_uncopied, copies=copies)
+    return replace(evaluation_rows, of_tree=list_uncopied, copies=copies, bag_seeds=None)
 
 
 def choose_evaluation_rows_without_target(
@@ -163,12 +166,25 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
             f"{alternative}."
         )
 
-    engine, n_rows = get_engine(), data.n_rows
+    engine, n_rows, drawn = get_engine(), data.n_rows, find_bag_seeds(training, tree_model.n_trees, data.n_rows)
 
     def list_oob_rows(tree: int) -> NDArray[np.int64]:
-        return engine.list_oob_rows(training.list_bag(tree, n_rows), n_rows)
+        if drawn is None:
+            return engine.list_oob_rows(training.list_bag(tree, n_rows), n_rows)
+        return engine.list_oob_rows(engine.draw_bag(int(drawn.seeds[tree]), drawn.n_draws, n_rows), n_rows)
 
-    return EvaluationRows("oob", list_oob_rows, are_training=True)
+    return EvaluationRows("oob", list_oob_rows, are_training=True, bag_seeds=drawn)
+
+
+def find_bag_seeds(training: TrainingRecord, n_trees: int, n_rows: int) -> BagSeeds | None:
+    """Seeds of the bags, if the engine reproduces the library's first and last bag from them; None to list the bags."""
+    found, draw_bag = training.bag_seeds, get_engine().draw_bag
+    if found is None or len(found.seeds) != n_trees or not 0 < n_rows < 1 << 31:
+        return None
+    for tree in (0, n_trees - 1):
+        if not np.array_equal(draw_bag(int(found.seeds[tree]), found.n_draws, n_rows), training.list_bag(tree, n_rows)):
+            return None
+    return found
 
 
 def _is_training_sample(tree_model: TreeModel, data: RowData, n_threads: int) -> bool:
@@ -204,13 +220,10 @@ def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> No
     if tree_model.n_nodes[largest] > 1 and is_known:
         remedy = "pass rows='oob' to score each tree on its out-of-bag rows"
         if not tree_model.has_bags:
-            remedy = (
-                "pass rows that were held out from the fit, or refit the model per fold with cross_importance or "
-                "cross_interactions, because "
-                f"{tree_model.name} {tree_model.why_no_bags}. If the rows are new and equal training rows by "
-                f"coincidence, pass rows=[range(len(X))] * {tree_model.n_trees}"
-            )
-        raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got its training data; {remedy}.")
+            remedy = "pass a test set, or refit it per fold with cross_importance (for pairs, cross_interactions)"
+        raise TrainingRowsError(
+            f"rows='heldout' needs rows that this {tree_model.name} never saw, got its training data; {remedy}."
+        )
 
 
 def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: int) -> EvaluationRows:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Folds differ if their means explain more of the variance than this, and by more standard errors than random folds do.
+# Folds differ if their means explain more than this share of the variance, and more than they would for random folds by
+# more than this number of standard errors.
 _MUCH_SEPARATION = 0.1
 _MANY_ERRORS = 5.0
 

@@ -23,7 +23,7 @@ _SAME_HESSIAN = 1e-5
 # Number of leaves with equal weights that identify the training data, and of trees to look at.
 _ENOUGH_LEAVES = 6
 _MOST_COUNTED = 20
-# Most rows of a small leaf, and number of small leaves that identify the training data: 0.9^200 is 1e-9.
+# Maximum number of rows in a small leaf, and number of small leaves that identify the training data: 0.9^200 is 1e-9.
 _SMALL_LEAF = 5
 _ENOUGH_SMALL = 200
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from truewood._engines.engine import ScoreFused
 from truewood._engines.records import (
     Bags,
     BrokenTreeError,
@@ -25,31 +26,28 @@ from truewood._scoring.inputs import ScoringInputs, weigh_evaluation, weigh_in_b
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.scores_by_tree import ScoresByTree, place_outputs
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
-from truewood.adapters import BagSeeds, TreeModel
+from truewood.adapters import TreeModel
 
-# Largest number of nodes, and of rows times trees, in a batch, if trees have to be read and rows have to be listed.
+# Maximum number of nodes, and of rows times trees, in a batch, if trees have to be read and rows have to be listed.
 _BATCH_NODES = 1 << 18
 _BATCH_ROWS = 1 << 22
 
 
-def can_fuse(inputs: ScoringInputs, measure: Measure) -> bool:
-    """Whether the engine can fuse scoring: it has the formulas of measures with row terms, and must find the leaves."""
-    return (
-        get_engine().can_fuse
-        and measure.row_terms is not None
-        and not inputs.compares_hazards
-        and not inputs.tree_model.finds_leaves
-    )
+def find_fused_scoring(inputs: ScoringInputs, measure: Measure) -> ScoreFused | None:
+    """How the engine scores these trees in one call; None if it scores them step by step, or has to do more."""
+    if inputs.compares_hazards or inputs.tree_model.finds_leaves:
+        return None
+    return get_engine().find_fused_scoring(measure.name)
 
 
 def score_fused(
-    inputs: ScoringInputs, measure: Measure, influence: InfluenceBlock | None, n_threads: int
+    fused: ScoreFused, inputs: ScoringInputs, measure: Measure, influence: InfluenceBlock | None, n_threads: int
 ) -> ScoresByTree:
     """Score all trees, batch by batch, and add the influence of single rows."""
     parts = []
-    for trees, batch, rows in read_fused_batches(inputs, with_influence=influence is not None):
+    for trees, batch, rows in _read_batches(inputs, with_influence=influence is not None):
         try:
-            parts.append(_score_batch(inputs, measure, trees, batch, rows, influence, n_threads))
+            parts.append(_score_batch(fused, inputs, measure, trees, batch, rows, influence, n_threads))
         except BrokenTreeError:
             for tree in trees:  # raises an error that says what is wrong
                 inputs.tree_model.read(range(tree, tree + 1))
@@ -57,69 +55,44 @@ def score_fused(
     return ScoresByTree.join(parts)
 
 
-def read_fused_batches(
-    inputs: ScoringInputs, *, with_influence: bool, with_inbag: bool = True
+def _read_batches(
+    inputs: ScoringInputs, *, with_influence: bool
 ) -> Iterator[tuple[range, TreeEnsemble | list[TreeArrays], TreeRows]]:
-    """Read trees and their rows as fused scoring takes them, batch by batch.
-
-    Parameters
-    ----------
-    inputs : ScoringInputs
-        Model and rows.
-    with_influence : bool
-        Whether rows need weights for influence.
-    with_inbag : bool
-        Whether in-bag rows need them, too.
-    """
+    """Read trees and their rows, batch by batch; `with_influence` says whether rows need weights for influence."""
     tree_model, evaluation_rows, n_rows = inputs.tree_model, inputs.evaluation_rows, inputs.data.n_rows
     training = tree_model.training if evaluation_rows.are_training else None
     # Nodes of honest trees hold other means than those of the rows that chose the splits.
     in_place = None if training is not None and training.is_honest else tree_model.find_tree_arrays()
-    bag_seeds = find_bag_seeds(inputs, with_inbag=with_influence and with_inbag)
+    is_counted = training is not None and training.weighs_by_count(inputs.data.weight is not None)
+    bag_seeds = evaluation_rows.bag_seeds if is_counted or not with_influence else None
     needs_lists = evaluation_rows.name != "heldout" and bag_seeds is None
     most_nodes = math.inf if in_place is not None else _BATCH_NODES
     most_trees = max(1, _BATCH_ROWS // n_rows) if needs_lists else math.inf
     for trees in tree_model.split_trees(most_nodes=most_nodes, most_trees=most_trees):
         rows: TreeRows = EveryRow()
         if needs_lists:
-            rows = _list_rows(inputs, trees, with_influence=with_influence, with_inbag=with_inbag)
+            rows = _list_rows(inputs, trees, with_influence=with_influence)
         elif bag_seeds is not None:
             rows = SeededBags(bag_seeds.seeds[trees.start : trees.stop], bag_seeds.n_draws)
         batch = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
         yield trees, batch, rows
 
 
-def find_bag_seeds(inputs: ScoringInputs, *, with_inbag: bool) -> BagSeeds | None:
-    """Seeds of the bags, if they reproduce the first and the last bag of the library; None to list the bags."""
-    training, n_rows, n_trees = inputs.tree_model.training, inputs.data.n_rows, inputs.tree_model.n_trees
-    if not inputs.evaluation_rows.are_all_oob or training is None or training.bag_seeds is None:
-        return None
-    if with_inbag and not training.weighs_by_count(inputs.data.weight is not None):
-        return None
-    found, draw_bag = training.bag_seeds, get_engine().draw_bag
-    if len(found.seeds) != n_trees or not 0 < n_rows < 1 << 31:
-        return None
-    for tree in (0, n_trees - 1):
-        if not np.array_equal(draw_bag(int(found.seeds[tree]), found.n_draws, n_rows), training.list_bag(tree, n_rows)):
-            return None
-    return found
-
-
-def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool, with_inbag: bool) -> TreeRows:
+def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> TreeRows:
     """Bags, if in-bag weights follow from these; else the evaluation rows, and the weights of rows in their roles."""
     training, n_rows, are_training = inputs.tree_model.training, inputs.data.n_rows, inputs.evaluation_rows.are_training
     are_all_oob = inputs.evaluation_rows.are_all_oob
-    needs_weights = with_influence and with_inbag
-    if are_all_oob and training and (not needs_weights or training.weighs_by_count(inputs.data.weight is not None)):
+    if are_all_oob and training and (not with_influence or training.weighs_by_count(inputs.data.weight is not None)):
         return Bags([training.list_bag(tree, n_rows).astype(np.int64, copy=False) for tree in trees])
     rows = [inputs.evaluation_rows.of_tree(tree) for tree in trees]
     if not with_influence:
         return ListedRows(rows)
-    in_bag = [weigh_in_bag(inputs, tree) for tree in trees] if are_training and with_inbag else None
+    in_bag = [weigh_in_bag(inputs, tree) for tree in trees] if are_training else None
     return ListedRows(rows, [weigh_evaluation(inputs, own) for own in rows], in_bag)
 
 
 def _score_batch(
+    fused: ScoreFused,
     inputs: ScoringInputs,
     measure: Measure,
     trees: range,
@@ -140,7 +113,7 @@ def _score_batch(
         bags = None if influence.bags is None else influence.bags[trees.start : trees.stop]
         buffers = InfluenceBuffers(influence.eval_influence, influence.inbag_influence, bags, influence.first)
     tree_weight = tree_model.tree_weight
-    found = get_engine().score_fused(
+    found = fused(
         batch,
         kind,
         inputs.data.matrix,
@@ -168,5 +141,8 @@ def _score_batch(
 
 
 def find_criterion(measure: Measure, kind: TargetKind, tree_model: TreeModel) -> SplitCriterion:
-    """How fused scoring scores splits."""
-    return SplitCriterion(measure.name, measure.skips, measure.find_scale(kind), tree_model.is_additive)
+    """How engines score splits."""
+    if measure.row_terms is None:
+        raise ValueError(f"measure={measure.name!r} has no contributions of rows.")
+    scale = measure.find_scale(kind)
+    return SplitCriterion(measure.name, measure.skips, scale, tree_model.is_additive, measure.row_terms)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain
 from operator import add
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._arguments import check_n_jobs, check_seed, read_flag, read_inference
+from truewood._arguments import check_n_jobs, check_seed, is_choice, read_flag, read_inference
 from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inference.moments import (
@@ -37,7 +37,6 @@ from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._rows.dependent_rows import MOST_ROWS, warn_of_dependent_rows
-from truewood._scoring.fused import can_fuse
 from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import (
     ScoringInputs,
@@ -45,6 +44,7 @@ from truewood._scoring.inputs import (
     describe_rows,
     find_invalid_rows,
     make_scoring_inputs,
+    refuse_heldout,
 )
 from truewood._scoring.mdi_plus import choose_penalties
 from truewood._scoring.residual_test import add_residual_test, find_residual_problem
@@ -56,6 +56,7 @@ from truewood._scoring.results import (
     make_grouping_scores,
     make_results,
 )
+from truewood._scoring.scores_by_tree import ScoresByTree
 from truewood._scoring.sobol_mda import score_projected
 from truewood._scoring.trees import score_trees
 from truewood.adapters import TreeModel, open_model
@@ -91,10 +92,8 @@ def score_in_memory(
     inference, contributions = read_inference(inference, contributions, "bags", "residual")
     final = extract_final_estimator(model, X, y, rows)
     tree_model = open_model(final.model)
-    if tree_model.why_no_heldout is not None and not (isinstance(rows, str) and rows in ("auto", "oob")):
-        raise ValueError(
-            f"rows must be 'oob' for {tree_model.name}, which {tree_model.why_no_heldout}; pass its training data."
-        )
+    if not is_choice(rows, ("auto", "oob")):
+        refuse_heldout(tree_model)
     inputs = make_scoring_inputs(
         tree_model,
         final.X,
@@ -107,94 +106,146 @@ def score_in_memory(
         check_heldout=check_heldout,
         check_rows=check_rows,
     )
-    weight, compares_hazards = inputs.row_weight, inputs.compares_hazards
-    is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)
-    chosen = find_measure(measure, tree_model, compares_hazards=compares_hazards, is_weighted=is_weighted)
-    if chosen.needs_training_rows:
-        check_training_rows(inputs, chosen.name)
+    chosen = _choose_measure(measure, inputs)
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, final.encoding, tree_model)
-    for caveat in (final.warning, inputs.caveat):
+    notes = (*notes, *_describe_inputs(inputs, chosen, final.warning, may_have_stopped=check_heldout))
+    plan = _plan_inference(inputs, chosen, inference, contributions, check_rows)
+    if plan.unavailable and plan.invalid:
+        notes = (*notes, f"Scores are unreliable: {plan.invalid}.")
+    class_names = _name_classes(tree_model, chosen) if per_class else None
+    if chosen.forest_loss is not None:
+        problem = plan.unavailable or plan.invalid
+        results = score_projected(inputs, chosen, groupings, inference, problem, contributions, n_threads)
+    else:
+        results = _score_by_tree(inputs, chosen, groupings, plan, class_names, random_state, n_threads)
+    return join_results(results, notes)
+
+
+@dataclass(frozen=True)
+class _InferencePlan:
+    """Which inference to run, and why it is unavailable.
+
+    Parameters
+    ----------
+    kind : bool, "bags" or "residual"
+        The argument `inference`.
+    contributions : bool
+        Whether to return the contributions of rows.
+    unavailable : str or None
+        Why no errors are computed: the caller or the measure excludes them.
+    invalid : str or None
+        Why the rows allow no errors.
+    check_rows : bool
+        Whether to check how rows depend on each other.
+    """
+
+    kind: bool | str
+    contributions: bool
+    unavailable: str | None
+    invalid: str | None
+    check_rows: bool
+
+
+def _choose_measure(name: str, inputs: ScoringInputs) -> Measure:
+    """The measure that fits the model and the weights of the rows."""
+    weight = inputs.row_weight
+    is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)
+    measure = find_measure(name, inputs.tree_model, compares_hazards=inputs.compares_hazards, is_weighted=is_weighted)
+    if measure.needs_training_rows:
+        check_training_rows(inputs, measure.name)
+    if measure.forest_loss is not None and inputs.data.matrix.is_on_device:
+        raise ValueError(f"measure={quote(name)} needs X in the host's memory, got X on the GPU; pass a numpy array.")
+    return measure
+
+
+def _describe_inputs(
+    inputs: ScoringInputs, measure: Measure, warning: str | None, *, may_have_stopped: bool
+) -> Iterator[str]:
+    """Sentences about the rows, after a warning for each reason why scores may be misleading."""
+    for caveat in (warning, inputs.caveat):
         if caveat is not None:
             warn(caveat)
-            notes = (*notes, caveat)
-    if chosen.uses_evaluation_rows:
-        notes = (*notes, *describe_rows(inputs, may_have_stopped=check_heldout))
-    unavailable = find_inference_problem(chosen, inference, contributions=contributions)
-    invalid = find_invalid_rows(inputs, check_rows=check_rows) if chosen.uses_evaluation_rows else None
+            yield caveat
+    if measure.uses_evaluation_rows:
+        yield from describe_rows(inputs, may_have_stopped=may_have_stopped)
+
+
+def _plan_inference(
+    inputs: ScoringInputs, measure: Measure, inference: bool | str, contributions: bool, check_rows: bool
+) -> _InferencePlan:
+    """Find out why inference is unavailable, and refuse kinds that the measure or the rows do not allow."""
+    unavailable = find_inference_problem(measure, inference, contributions=contributions)
+    invalid = find_invalid_rows(inputs, check_rows=check_rows) if measure.uses_evaluation_rows else None
     if invalid is not None:
         withheld = "scores are unreliable" if unavailable else "standard errors and p-values are withheld"
         warn(f"{withheld}: {invalid}.")
-        notes = (*notes, f"Scores are unreliable: {invalid}.") if unavailable else notes
     if inference == "bags" and not inputs.evaluation_rows.are_training:
         raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
-    if inference == "residual" and chosen.forest_loss is None:
-        problem = find_residual_problem(inputs, chosen)
+    if inference == "residual" and measure.forest_loss is None:
+        problem = find_residual_problem(inputs, measure)
         if problem is not None:
             raise ValueError(f"inference='residual' is unavailable: {problem}; use inference=True.")
-    class_names = _name_classes(tree_model, chosen) if per_class else None
-    if chosen.forest_loss is not None:
-        if inputs.data.matrix.is_on_device:
-            raise ValueError(
-                f"measure={quote(measure)} needs X in the host's memory, got X on the GPU; pass a numpy array."
-            )
-        results = score_projected(
-            inputs, chosen, groupings, inference, unavailable or invalid, contributions, n_threads
-        )
-        return join_results(results, notes)
-    seeds: NDArray[np.int64] | None = None
-    penalties: Floats | None = None
-    if chosen.loss_increase is not None:
-        seeds = check_seed(random_state).randint(np.iinfo(np.int32).max, size=tree_model.n_trees)
-    if chosen.part_score is not None:
-        penalties = choose_penalties(inputs, n_threads)
+    return _InferencePlan(inference, contributions, unavailable, invalid, check_rows)
 
-    def score_column(column: int | None = None) -> list[ImportanceResult]:
-        """Results of each grouping for one column of the target, such as a class; None for all of them."""
-        score_all = partial(
-            score_trees, inputs, chosen, column=column, seeds=seeds, penalties=penalties, n_threads=n_threads
-        )
-        if unavailable is not None:
-            results = make_results(_make_metadata(inputs), chosen, score_all(), groupings)
-            return [replace(result, inference_unavailable=unavailable) for result in results]
-        # Influence that is only summed can stay with the engine.
-        is_summed = column is None and inference is True and not contributions and inputs.clusters is None
-        blocks = allocate_influence(
-            inputs, with_bags=inference == "bags", on_engine=is_summed and can_fuse(inputs, chosen)
-        )
 
-        def fill(block: InfluenceBlock) -> InfluenceBlock:
-            score_all(influence=block)
-            return block
-
-        # Several blocks only if influence or bags of all rows are too large; each costs a pass over all trees.
-        first = next(blocks)
-        scores = score_all(influence=first)
-        results = make_results(_make_metadata(inputs), chosen, scores, groupings)
-        grouping_scores = make_grouping_scores(results, scores, groupings, tree_model)
-        filled = chain([first], map(fill, blocks))
-        is_checked = check_rows and column is None
-        results, moments = _add_inference(
-            results,
-            grouping_scores,
-            groupings,
-            filled,
-            inputs,
-            inference=inference,
-            contributions=contributions,
-            invalid=invalid,
-            check_rows=is_checked,
-            n_threads=n_threads,
-        )
-        if inference != "residual" or column is not None or results[0].inference_unavailable is not None:
-            return results
-        return add_residual_test(results, grouping_scores, moments, groupings, first, inputs, chosen, n_threads)
-
+def _score_by_tree(
+    inputs: ScoringInputs,
+    measure: Measure,
+    groupings: list[Grouping],
+    plan: _InferencePlan,
+    class_names: NDArray[np.str_] | None,
+    random_state: Any,
+    n_threads: int,
+) -> list[ImportanceResult]:
+    """Results of each grouping for a measure that scores tree by tree, with those of each class if these are named."""
+    score = partial(score_trees, inputs, measure, n_threads=n_threads)
+    if measure.loss_increase is not None:
+        n_trees = inputs.tree_model.n_trees
+        score = partial(score, seeds=check_seed(random_state).randint(np.iinfo(np.int32).max, size=n_trees))
+    if measure.part_score is not None:
+        score = partial(score, penalties=choose_penalties(inputs, n_threads))
+    score_column = partial(_score_column, score, inputs, measure, groupings, plan, n_threads)
     results = score_column()
-    if class_names is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # issued for all classes together already
-            results = _add_classes(results, class_names, score_column)
-    return join_results(results, notes)
+    if class_names is None:
+        return results
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # issued for all classes together already
+        return _add_classes(results, class_names, score_column)
+
+
+def _score_column(
+    score: Callable[..., ScoresByTree],
+    inputs: ScoringInputs,
+    measure: Measure,
+    groupings: list[Grouping],
+    plan: _InferencePlan,
+    n_threads: int,
+    column: int | None = None,
+) -> list[ImportanceResult]:
+    """Results of each grouping for one column of the target, such as a class; None for all of them."""
+    metadata = _make_metadata(inputs)
+    if plan.unavailable is not None:
+        results = make_results(metadata, measure, score(column=column), groupings)
+        return [replace(result, inference_unavailable=plan.unavailable) for result in results]
+    is_summed = column is None and plan.kind is True and not plan.contributions and inputs.clusters is None
+    blocks = allocate_influence(inputs, measure, with_bags=plan.kind == "bags", is_summed=is_summed)
+
+    def fill(block: InfluenceBlock) -> InfluenceBlock:
+        score(column=column, influence=block)
+        return block
+
+    # Several blocks only if influence or bags of all rows are too large; each costs a pass over all trees.
+    first = next(blocks)
+    scores = score(column=column, influence=first)
+    results = make_results(metadata, measure, scores, groupings)
+    grouping_scores = make_grouping_scores(results, scores, groupings, inputs.tree_model)
+    filled: Iterable[InfluenceBlock] = chain([first], map(fill, blocks))
+    if plan.check_rows and inputs.groups is None and column is None:
+        filled = _check_order(filled, groupings[0], inputs)
+    results, moments = _add_inference(results, grouping_scores, groupings, filled, inputs, plan, n_threads)
+    if plan.kind != "residual" or column is not None or results[0].inference_unavailable is not None:
+        return results
+    return add_residual_test(results, grouping_scores, moments, groupings, first, inputs, measure, n_threads)
 
 
 def _make_metadata(inputs: ScoringInputs) -> Metadata:
@@ -220,31 +271,26 @@ def _add_inference(
     groupings: list[Grouping],
     blocks: Iterable[InfluenceBlock],
     inputs: ScoringInputs,
-    *,
-    inference: bool | str,
-    contributions: bool,
-    invalid: str | None,
-    check_rows: bool,
+    plan: _InferencePlan,
     n_threads: int,
 ) -> tuple[list[ImportanceResult], list[Moments]]:
     """Add standard errors unless these are unavailable, and contributions if requested; and return sums over rows."""
     moments: list[list[Moments]] = [[] for _ in results]
     kept: list[list[Floats]] = [[] for _ in results]
-    with_bags, problem, correction, clusters = inference == "bags", None, 1.0, inputs.clusters
-    if contributions:
+    with_bags, invalid, problem, correction = plan.kind == "bags", plan.invalid, None, 1.0
+    clusters = inputs.clusters
+    if plan.contributions:
         blocks = _keep_contributions(blocks, scores, groupings, kept)
-    if check_rows and inputs.groups is None:
-        blocks = _check_order(blocks, groupings[0], inputs)
     for block in blocks if clusters is None else [sum_influence_by_group(blocks, clusters)]:
         problem = invalid or find_row_shortage(block.n_scoring)
         if block.size is not None:
             problem, correction = invalid or find_cluster_shortage(block.size), find_cluster_correction(block.size)
         for own, score, grouping in zip(moments, scores, groupings, strict=True):
             own.append(measure_moments(block, score, grouping, with_bags=with_bags, n_threads=n_threads))
-    if contributions:
+    if plan.contributions:
         pairs = zip(results, kept, strict=True)
         results = [replace(result, contributions=np.concatenate(own), groups=inputs.groups) for result, own in pairs]
-    if problem is not None and problem != invalid and inputs.groups is not None and check_rows:
+    if problem is not None and problem != invalid and inputs.groups is not None and plan.check_rows:
         warn(f"{problem}; {CLUSTER_REMEDY}.")
     summed = [reduce(add, own) for own in moments]
     results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)

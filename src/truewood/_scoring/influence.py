@@ -13,6 +13,8 @@ from truewood._engines.engine import MOST_INFLUENCE_VALUES
 from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inference.moments import InfluenceBlock
+from truewood._measures.registry import Measure
+from truewood._scoring.fused import find_fused_scoring
 from truewood._scoring.inputs import ScoringInputs, weigh_evaluation, weigh_in_bag
 from truewood._scoring.mdi_plus import RowValues
 from truewood._trees.ensemble import TreeEnsemble
@@ -24,20 +26,25 @@ Floats = NDArray[np.float64]
 _MOST_WEIGHTS = 1 << 25
 
 
-def allocate_influence(inputs: ScoringInputs, *, with_bags: bool, on_engine: bool = False) -> Iterator[InfluenceBlock]:
+def allocate_influence(
+    inputs: ScoringInputs, measure: Measure, *, with_bags: bool, is_summed: bool
+) -> Iterator[InfluenceBlock]:
     """Allocate zeros for the influence of all rows, one block of rows that fits into memory at a time.
 
     Parameters
     ----------
     inputs : ScoringInputs
         Model and rows.
+    measure : Measure
+        How to score.
     with_bags : bool
         Whether to keep the bags of all trees; otherwise, of as many of the first trees as fit.
-    on_engine : bool
-        Whether the arrays may stay where the engine adds to them fastest: fused scoring is all that reads them.
+    is_summed : bool
+        Whether the influence is only summed. If scoring is fused, too, it stays where the engine adds to it fastest.
     """
     n_rows, n_trees, n_features = inputs.data.n_rows, inputs.tree_model.n_trees, inputs.tree_model.n_features
     engine, has_inbag = get_engine(), inputs.evaluation_rows.are_training
+    on_engine = is_summed and find_fused_scoring(inputs, measure) is not None
     most_values = engine.most_influence_values if on_engine else MOST_INFLUENCE_VALUES
     zeros = engine.make_zeros if on_engine else np.zeros
     n_bags = n_trees if with_bags else min(n_trees, max(1, _MOST_WEIGHTS // n_rows))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._arguments import check_n_rows
 from truewood._engines.selection import get_engine
 from truewood._formatting import quote
 from truewood._inputs.groups import read_groups
@@ -37,7 +38,7 @@ from truewood.adapters._verification import verify_against_library
 
 Floats = NDArray[np.float64]
 
-STOPPED_EARLY = (
+_STOPPED_EARLY = (
     "The model's number of trees was chosen on validation rows (early stopping). If they are the rows passed here, "
     "p-values are too small; pass rows that were used neither for training nor for early stopping."
 )
@@ -145,27 +146,37 @@ def make_scoring_inputs(
 def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: Floats | None, n_rows: int) -> Target:
     """The target of the trees: y itself, the target that the loss derives from y, or the caller's own."""
     spec = tree_model.target
+    check_target(own, tree_model, "a number per row or a function that computes it from y")
     if own is not None:
-        if not tree_model.is_additive:
-            raise ValueError(
-                f"target is for boosted trees, got {tree_model.name}, which is scored against y; pass the target as y."
-            )
         given: Target = read_target(own, y, spec.n_scores)
     else:
-        if spec.why_no_loss is not None:
-            raise ValueError(
-                f"{spec.why_no_loss}; pass target=, a number per row or a function that computes it from y."
-            )
         origin = np.zeros(spec.kind.n_columns)
         if spec.is_y and not spec.kind.is_classification:
             origin = tree_model.read(range(1)).value[0].copy()  # a typical y: the mean at the first root
         given = encode_target(y, spec.kind, origin)
-    if given.n_rows != n_rows:
-        name = "y" if own is None else "target"
-        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {given.n_rows}.")
+    check_n_rows(given.n_rows, n_rows, "y" if own is None else "target")
     if own is not None and isinstance(given, NumberTarget):
         return center_target(given, weight)
     return given if spec.loss is None else make_loss_target(given, spec.loss, weight, spec.n_scores)
+
+
+def check_target(own: Any, tree_model: TreeModel, expected: str) -> None:
+    """Refuse a target for trees that are scored against y, and a missing one if the loss yields none."""
+    if own is not None and not tree_model.is_additive:
+        raise ValueError(
+            f"target is for boosted trees, got {tree_model.name}, which is scored against y; pass the target as y."
+        )
+    if own is None and tree_model.target.why_no_loss is not None:
+        raise ValueError(f"{tree_model.target.why_no_loss}; pass target=, {expected}.")
+
+
+def refuse_heldout(tree_model: TreeModel, where: str = "") -> None:
+    """Refuse held-out rows for a model that does not store the node means they need; `where` ends the remedy."""
+    if tree_model.why_no_heldout is not None:
+        raise ValueError(
+            f"rows must be 'oob' for {tree_model.name}, which {tree_model.why_no_heldout}; pass its training data"
+            f"{where}."
+        )
 
 
 def check_training_rows(inputs: ScoringInputs, measure: str) -> None:
@@ -201,25 +212,26 @@ def weigh_in_bag(inputs: ScoringInputs, tree: int) -> Floats:
 
 
 def describe_rows(inputs: ScoringInputs, *, may_have_stopped: bool) -> Iterable[str]:
-    """Sentences about copies, and about early stopping if held-out rows may have stopped the fit."""
+    """Sentences about copies, and about early stopping."""
     if inputs.copies is not None:
         yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
-    if may_have_stopped and inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
-        yield STOPPED_EARLY
+    if may_have_stopped and not inputs.evaluation_rows.are_training:
+        yield from describe_early_stopping(inputs.tree_model)
+
+
+def describe_early_stopping(tree_model: TreeModel) -> Iterable[str]:
+    """A sentence if held-out rows may have stopped the fit."""
+    if tree_model.is_stopped_early:
+        yield _STOPPED_EARLY
 
 
 def find_invalid_rows(inputs: ScoringInputs, *, check_rows: bool = True) -> str | None:
     """Why errors are unavailable: evaluation rows were computed from other rows, or are too few of a class."""
-    has_classes = inputs.tree_model.target.kind.is_classification and not inputs.has_own_target
-    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, inputs.data.target.encoded[:, 0]):
-        return SYNTHETIC_ROWS
-    return _find_shortage(inputs)
-
-
-def _find_shortage(inputs: ScoringInputs) -> str | None:
-    """Why errors are unavailable, if bags leave out too few rows of a class to evaluate trees on it."""
     evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
     n_trees = inputs.tree_model.n_trees
+    has_classes = inputs.tree_model.target.kind.is_classification and not inputs.has_own_target
+    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, target.encoded[:, 0]):
+        return SYNTHETIC_ROWS
     if not isinstance(target, ClassTarget):
         return None
     if evaluation_rows.copies is not None:

@@ -17,7 +17,8 @@ from truewood._inputs.groups import Grouping
 from truewood._message import Message
 from truewood._pipelines.containers import take_inputs
 from truewood._pipelines.final_estimator import extract_final_estimator
-from truewood._results.interactions import Interactions, JointSurfaces
+from truewood._results.interactions import Interactions
+from truewood._results.pair_surfaces import JointSurfaces
 from truewood._scoring.inputs import (
     ScoringInputs,
     describe_rows,
@@ -35,11 +36,11 @@ from truewood.adapters import TreeModel, open_model
 Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 
-# Joint effects to hold at a time: rows times pairs times columns.
+# Number of joint effects in memory at a time: rows times pairs times columns.
 _MOST_VALUES = 1 << 25
 # Pairs with a surface.
 _N_SURFACES = 60
-# Share of the dependence that was taken out of a score which may be left in it.
+# Bias that may remain in a score, as a share of the change by the regression.
 _BIAS_LEFT = 0.1
 
 
@@ -192,7 +193,7 @@ def make_interactions(
     groups: NDArray[np.int64] | None,
     notes: tuple[str, ...],
 ) -> Interactions:
-    """Build the result; errors of pairs whose features depend too much on each other are withheld."""
+    """Build the result; errors of pairs whose features depend too strongly on each other are withheld."""
     scores, problem, kind = evaluated.scores, evaluated.problem, tree_model.target.kind
     has_share = evaluated.impurity > 0 and has_units(tree_model)
     is_withheld = (scores.dependence > MOST_DEPENDENT) & (scores.null_std_error > 0)
@@ -208,7 +209,7 @@ def make_interactions(
         warn(
             Message(
                 f"p-values of interactions are withheld for {count(n_withheld, 'pair')} of features that depend too "
-                f"much on each other ({named}); score such features as one group.",
+                f"strongly on each other ({named}); score such features as one group.",
                 "For example, pass {feature_groups}" if are_columns else "",
                 feature_groups={" + ".join(most.tolist()): most.tolist()},
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inputs.groups import Grouping
-from truewood._scoring.fused import find_bag_seeds
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_fitted_means, read_with_means
 from truewood._scoring.path_values import count_columns
@@ -128,15 +126,15 @@ def _sum_trees(
     with_training_means: bool = False,
 ) -> tuple[JointEffects, Floats]:
     """Sums over some trees, and the weight of the trees that each row evaluates."""
-    tree_model, n_rows = inputs.tree_model, inputs.data.n_rows
+    tree_model, evaluation_rows, n_rows = inputs.tree_model, inputs.evaluation_rows, inputs.data.n_rows
     out = JointEffects.zeros(n_rows, n_features, features.n_pairs, count_columns(tree_model))
-    list_rows = _find_lists(inputs)
     weight, tree_weight = np.zeros(n_rows), weigh_trees(tree_model)
     most_trees = max(1, _BATCH_ROWS // n_rows)
     for batch in tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=most_trees, trees=trees):
         ensemble = read_with_means(inputs, batch) if with_training_means else read_fitted_means(tree_model, batch)
         own = tree_weight[batch.start : batch.stop]
-        rows = RowLists.join([list_rows(tree) for tree in batch])
+        lists = [evaluation_rows.of_tree(tree) for tree in batch]
+        rows = RowLists.join([np.unique(own) for own in lists] if evaluation_rows.name == "lists" else lists)
         weight += np.bincount(rows.index, weights=np.repeat(own, np.diff(rows.offset)), minlength=n_rows)
         value = ensemble.value if tree_model.is_additive else ensemble.value - inputs.data.target.origin
         value = value * np.reshape(ensemble.repeat_for_nodes(own), (-1, 1))
@@ -144,17 +142,6 @@ def _sum_trees(
             ensemble, inputs.data.matrix, rows, share_weight(ensemble), value, features, out, n_threads
         )
     return out, weight
-
-
-def _find_lists(inputs: ScoringInputs) -> Callable[[int], NDArray[np.int64]]:
-    """Return a function that lists the evaluation rows of a tree once each, ascending."""
-    evaluation_rows, engine, n_rows = inputs.evaluation_rows, get_engine(), inputs.data.n_rows
-    bags = find_bag_seeds(inputs, with_inbag=False)
-    if bags is not None:  # the engine draws them faster
-        return lambda tree: engine.list_oob_rows(engine.draw_bag(int(bags.seeds[tree]), bags.n_draws, n_rows), n_rows)
-    if evaluation_rows.name == "lists":  # may repeat rows
-        return lambda tree: np.unique(evaluation_rows.of_tree(tree))
-    return evaluation_rows.of_tree
 
 
 def share_weight(ensemble: TreeEnsemble) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood._results.interactions import JointSurfaces
+from truewood._results.pair_surfaces import JointSurfaces
 from truewood._scoring.pair_rows import PairRows
 
 Floats = NDArray[np.float64]

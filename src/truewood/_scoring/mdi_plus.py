@@ -3,10 +3,10 @@
 The regression of a tree is fit on its in-bag rows alone. A feature's part of the prediction is the sum over its stumps
 and its linear term; its score is the covariance of this part with the target over the rows that the tree never saw.
 
-All trees share one penalty, the one with which their average predicts the evaluation rows best. Leaving out in-bag rows
-would choose far too small a penalty, because the splits were chosen to fit these rows. Regressions on all rows, as in
-the paper, would not do for clustered or copied rows: the tree's splits never saw a row, but its coefficients would have
-seen others of the same cluster.
+All trees share one penalty, the one with which their average predicts the evaluation rows best. Cross-validation within
+the in-bag rows would choose far too small a penalty, because the splits were chosen to fit these rows. Regressions on
+all rows, as in the paper, would be invalid for clustered or copied rows: the tree's splits never saw a row, but its
+coefficients would have seen others of the same cluster.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class RowValues:
 
 
 def choose_penalties(inputs: ScoringInputs, n_jobs: int | None) -> Floats:
-    """The penalty of each output with the least error of the average over trees on evaluation rows, (n_outputs,).
+    """The penalty of each output with the lowest error of the average over trees on evaluation rows, (n_outputs,).
 
     It is one of a few numbers, chosen by all rows and trees together, so a useless feature still scores zero on
-    average. Of equal errors, that of the largest penalty counts.
+    average. Ties are resolved in favor of the largest penalty.
     """
     tree_model, kind, n_rows = inputs.tree_model, inputs.tree_model.target.kind, inputs.data.n_rows
 
@@ -147,7 +147,8 @@ def fit_ridges(
         if fit is None:
             continue
         columns, in_bag, own = fit.columns, fit.in_bag, fit.evaluation
-        phi, psi = np.zeros((len(own.rows), len(columns))), np.zeros((len(in_bag.rows), len(columns)))
+        eval_influence = np.zeros((len(own.rows), len(columns)))
+        inbag_influence = np.zeros((len(in_bag.rows), len(columns)))
         for output in range(n_outputs):
             solver = fit.factorize(float(penalties[output]))
             for c in range(bounds[output], bounds[output + 1]):
@@ -160,8 +161,11 @@ def fit_ridges(
                 found.in_bag[k, columns, output] += gained.sum(axis=0)
                 found.magnitude[k, columns] += np.abs(products).sum(axis=0) / n_outputs
                 if with_rows:
-                    phi += products / n_outputs
-                    psi += fit.measure_influence(solver, c) / n_outputs
+                    eval_influence += products / n_outputs
+                    inbag_influence += fit.measure_influence(solver, c) / n_outputs
         if with_rows:
-            found.contributions[k] = RowValues(own.rows, columns, phi), RowValues(in_bag.rows, columns, psi)
+            found.contributions[k] = (
+                RowValues(own.rows, columns, eval_influence),
+                RowValues(in_bag.rows, columns, inbag_influence),
+            )
     return found

@@ -1,4 +1,4 @@
-"""The rows that evaluate pairs of features: what predictions leave of their target, and the columns of the features."""
+"""The rows that evaluate pairs of features: residuals of their target, and the columns of the features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 
 _BATCH_NODES = 1 << 18
-# Newton steps to the constant of a raw score, and the least curvature of a loss.
+# Newton steps to the constant of a raw score, and the minimum curvature of a loss.
 _N_STEPS = 50
 _LEAST_CURVATURE = 1e-6
 
@@ -103,7 +103,7 @@ def read_rows(
     is_kept: NDArray[np.bool_],
     data: NDArray[Any],
 ) -> PairRows:
-    """What predictions leave of the target, and the columns of the features, also as in the caller's table, `data`."""
+    """Compute residuals of the target, and read the columns of the features, also as in the caller's table, `data`."""
     tree_model, target = inputs.tree_model, inputs.data.target.vectors[is_kept]
     weight = np.ones(len(is_kept)) if inputs.row_weight is None else inputs.row_weight
     weight, prediction, curvature = weight[is_kept], effects.prediction[is_kept], None

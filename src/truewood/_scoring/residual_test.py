@@ -17,20 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines.engine import MOST_INFLUENCE_VALUES
-from truewood._engines.records import RowLists
+from truewood._engines.records import ListedRows
 from truewood._engines.selection import get_engine
 from truewood._inference.moments import GroupingScores, InfluenceBlock, Moments, measure_moments, sum_influence_by_group
 from truewood._inference.standard_errors import find_cluster_correction, measure_errors
 from truewood._inputs.groups import Grouping, sum_feature_groups
 from truewood._measures.registry import Measure
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.fused import can_fuse, find_criterion, read_fused_batches
+from truewood._scoring.fused import find_criterion
 from truewood._scoring.inputs import ScoringInputs, weigh_evaluation
 from truewood._scoring.joint_effects import find_main_effects
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.results import weigh_trees
-from truewood._trees.ensemble import TreeEnsemble
-from truewood._trees.node_sums import ClassTerms
 
 Floats = NDArray[np.float64]
 
@@ -136,50 +134,24 @@ def _sum_residuals(inputs: ScoringInputs, measure: Measure, residual: Floats, n_
 
     `residual` has shape (n_rows, n_columns, n_features).
     """
-    engine, tree_model, target = get_engine(), inputs.tree_model, inputs.data.target
+    tree_model = inputs.tree_model
     by_row, by_tree = np.zeros((len(residual), residual.shape[2])), np.zeros((tree_model.n_trees, residual.shape[2]))
     tree_weight = weigh_trees(tree_model)
-    if can_fuse(inputs, measure):
-        for trees, batch, tree_rows in read_fused_batches(inputs, with_influence=True, with_inbag=False):
-            kind = batch.kind if isinstance(batch, TreeEnsemble) else tree_model.target.kind
-            engine.add_residuals(
-                batch,
-                kind,
-                inputs.data.matrix,
-                target,
-                rows=tree_rows,
-                row_weight=inputs.row_weight,
-                criterion=find_criterion(measure, kind, tree_model),
-                tree_weight=tree_weight[trees.start : trees.stop],
-                residual=residual,
-                by_row=by_row,
-                by_tree=by_tree[trees.start : trees.stop],
-                n_threads=n_threads,
-            )
-        return by_row, by_tree
-    if measure.row_terms is None:
-        raise ValueError(f"measure={measure.name!r} has no contributions of rows.")
     most_trees = max(1, _BATCH_ROWS // inputs.data.n_rows)
     for trees in tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=most_trees):
         ensemble = read_with_means(inputs, trees)
         lists = [inputs.evaluation_rows.of_tree(tree) for tree in trees]
-        rows = RowLists.join(lists)
-        leaves = engine.find_leaves(ensemble, inputs.data.matrix, rows, n_threads)
-        sums = engine.sum_leaves(ensemble, leaves, rows, target, inputs.row_weight)
-        terms = measure.row_terms(ensemble, sums, None).evaluation
-        weights = [weigh_evaluation(inputs, listed) for listed in lists]
-        once = [np.flatnonzero(weight != 0) for weight in weights]
-        rows = RowLists.join(once)
-        engine.add_path_residuals(
+        get_engine().add_residuals(
             ensemble,
-            engine.find_leaves(ensemble, inputs.data.matrix, rows, n_threads),
-            rows,
-            np.concatenate([weight[listed] for weight, listed in zip(weights, once, strict=True)]),
-            # Residuals of the classes of an output sum to zero, so the constants in the terms do not matter.
-            terms.by_class if isinstance(terms, ClassTerms) else terms.linear,
-            tree_weight[trees.start : trees.stop],
-            residual,
-            by_row,
-            by_tree[trees.start : trees.stop],
+            inputs.data.matrix,
+            inputs.data.target,
+            rows=ListedRows(lists, [weigh_evaluation(inputs, listed) for listed in lists]),
+            row_weight=inputs.row_weight,
+            criterion=find_criterion(measure, ensemble.kind, tree_model),
+            tree_weight=tree_weight[trees.start : trees.stop],
+            residual=residual,
+            by_row=by_row,
+            by_tree=by_tree[trees.start : trees.stop],
+            n_threads=n_threads,
         )
     return by_row, by_tree

@@ -1,4 +1,4 @@
-"""Scores of all trees: with one call of the engine if it can fuse scoring, or step by step."""
+"""Scores of all trees: with one call of the engine if it fuses scoring, or step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from truewood._inference.moments import InfluenceBlock
 from truewood._measures.hazards import NodeHazards, allocate_life_tables
 from truewood._measures.registry import Measure
 from truewood._measures.splits import take_column
-from truewood._scoring.fused import can_fuse, score_fused
+from truewood._scoring.fused import find_fused_scoring, score_fused
 from truewood._scoring.influence import OrderedInfluence
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.mdi_plus import MOST_VALUES, fit_ridges
@@ -21,7 +21,7 @@ from truewood._scoring.node_means import read_with_means
 from truewood._scoring.permutation import permute_columns
 from truewood._scoring.scores_by_tree import ScoresByTree, score_sums
 
-# Largest number of nodes, and of rows times trees, in a batch; a single tree may be larger.
+# Maximum number of nodes, and of rows times trees, in a batch; a single tree may be larger.
 _BATCH_NODES = 1 << 15
 _BATCH_ROWS = 1 << 20
 
@@ -58,8 +58,9 @@ def score_trees(
     n_threads : int
         Number of threads.
     """
-    if column is None and can_fuse(inputs, measure):
-        return score_fused(inputs, measure, influence, n_threads)
+    fused = None if column is not None else find_fused_scoring(inputs, measure)
+    if fused is not None:
+        return score_fused(fused, inputs, measure, influence, n_threads)
     ordered = None if influence is None else OrderedInfluence(inputs, influence)
     most_trees = max(1, _BATCH_ROWS // inputs.data.n_rows)
     if measure.part_score is not None:

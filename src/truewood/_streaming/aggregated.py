@@ -23,7 +23,7 @@ from truewood._inputs.target import NumberTarget, Target
 from truewood._measures.registry import find_inference_problem, find_measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.training_check import have_training_sums
-from truewood._scoring.inputs import STOPPED_EARLY
+from truewood._scoring.inputs import describe_early_stopping
 from truewood._scoring.results import (
     Metadata,
     add_errors,
@@ -158,8 +158,7 @@ class AggregatedScores:
         self.measure = find_measure(measure, model.tree_model, compares_hazards=False, is_weighted=is_weighted)
         self._names = np.asarray(sums.names, dtype=np.str_)
         self.groupings, self._notes = find_groupings(feature_groups, self._names, sums.encoding, model.tree_model)
-        if model.tree_model.is_stopped_early:
-            self._notes = (*self._notes, STOPPED_EARLY)
+        self._notes = (*self._notes, *describe_early_stopping(model.tree_model))
         self._block_rows = max(1, _MOST_VALUES // model.tree_model.n_features)
         self._arguments = model, sums, measure, feature_groups
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from truewood._arguments import check_n_jobs
+from truewood._arguments import check_n_jobs, check_n_rows
 from truewood._formatting import quote
 from truewood._inputs.table_types import check_named
 from truewood._results.importance_result import ImportanceResult
@@ -146,8 +146,7 @@ def _list_partitions(given: Any, argument: str, X: Any) -> list[Any]:
             and given.chunks[0] != X.chunks[0]
             and not np.isnan([*given.shape, *X.shape]).any()
         ):
-            if len(given) != len(X):
-                raise ValueError(f"X and {argument} must have the same number of rows, got {len(X)} and {len(given)}.")
+            check_n_rows(len(given), len(X), argument)
             given = given.rechunk({0: X.chunks[0]})
         parts: list[Any] = given.to_delayed().ravel().tolist()
     elif is_class(given, "dask", "DataFrame") or is_class(given, "dask", "Series"):

@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._arguments import check_n_rows
 from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inputs.losses import OfMean
@@ -19,6 +20,7 @@ from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood._inputs.target import ClassTarget, NumberTarget, Target, encode_target, read_sample_weight, read_target
 from truewood._pipelines.encoding import Encoding
 from truewood._pipelines.final_estimator import extract_final_estimator, find_final_estimator
+from truewood._scoring.inputs import check_target, refuse_heldout
 from truewood._scoring.node_means import read_fitted_means
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters import TreeModel, open_model
@@ -27,7 +29,7 @@ from truewood.adapters._verification import verify_against_library
 
 Floats = NDArray[np.float64]
 
-# Largest number of nodes and trees processed at a time; a single tree may exceed the number of nodes.
+# Maximum number of nodes and trees to process at a time; a single tree may exceed the number of nodes.
 _BATCH_NODES = 1 << 18
 _BATCH_TREES = 64
 # Rows that pass through the trees at a time.
@@ -120,20 +122,13 @@ class StreamingModel:
         self._encoding: Encoding | None = None
         self._is_verified = False
         spec, name = self.tree_model.target, self.tree_model.name
-        if self.tree_model.why_no_heldout is not None:
-            raise ValueError(
-                f"rows must be 'oob' for {name}, which {self.tree_model.why_no_heldout}; pass its training data, as a "
-                "table in memory."
-            )
+        refuse_heldout(self.tree_model, ", as a table in memory")
         if target is not None and not callable(target):
             raise TypeError(
                 f"target must be a function of y if rows are read in parts, got {type(target).__name__}; pass a "
                 "function that returns a number for each row."
             )
-        if target is not None and not self.tree_model.is_additive:
-            raise ValueError(
-                f"target is for boosted trees, got {name}, which is scored against y; pass the target as y."
-            )
+        check_target(target, self.tree_model, "a function that returns a number for each y")
         if spec.find_caveat is not None or (spec.loss is not None and spec.loss.is_life_table):
             raise ValueError(
                 f"{name} compares rows with each other, so its rows cannot be read in parts; pass a table in memory."
@@ -153,11 +148,9 @@ class StreamingModel:
         spec = self.tree_model.target
         if self.own_target is not None:
             return OfMean(lambda y: read_target(self.own_target, y, spec.n_scores).numbers)
-        if spec.loss is None:
-            raise ValueError(f"{spec.why_no_loss}; pass target=, a function that returns a number for each y.")
-        if spec.loss.of_mean is not None:
+        if spec.loss is not None and spec.loss.of_mean is not None:
             return spec.loss.of_mean
-        if spec.loss.of_constant is None or self.constant is None:
+        if spec.loss is None or spec.loss.of_constant is None or self.constant is None:
             raise ValueError(
                 f"the target of {self.tree_model.name} depends on the best constant prediction for all rows, which a "
                 "part of the rows cannot determine; pass target=, a function that returns a number for each y."
@@ -218,8 +211,7 @@ class StreamingModel:
             self._is_verified = True
         weight = read_sample_weight(part.sample_weight, matrix.n_rows, may_be_zero=True)
         y = self._read_y(final.y)
-        if len(y) != matrix.n_rows:
-            raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {len(y)}.")
+        check_n_rows(len(y), matrix.n_rows, "y")
         codes = _list_category_codes(final.X) if self.tree_model.table.takes_codes else None
         return Rows(matrix, y, weight, final.encoding, codes)
 

@@ -78,7 +78,8 @@ def _open_polars(frame: Any) -> Source:
             n_all = int(frame.select(pl.len()).collect().item())
         if n_read != n_all:
             raise ValueError(
-                f"X must give the same rows each time it is read, got {n_read:,} and then {n_all:,}; is a file damaged?"
+                f"X must give the same rows each time it is read, got {n_read:,} and then {n_all:,}; check for damaged "
+                "files."
             )
 
     with name_errors("X cannot be read by polars", kinds):

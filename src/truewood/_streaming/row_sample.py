@@ -28,7 +28,7 @@ class RowSample:
     Parameters
     ----------
     size : int
-        Largest number of distinct rows to keep.
+        Maximum number of distinct rows to keep.
     key : ndarray of uint64, shape (n_kept,)
         Hashes.
     values : ndarray of float32 or float64, shape (n_kept, n_used)

@@ -86,9 +86,11 @@ def open_model(model: Any) -> TreeModel:
     if not model.is_fitted():
         raise NotFittedError(f"{name} is not fitted yet; call its fit first.")
     if model.get_text_feature_indices() or model.get_embedding_feature_indices():
-        raise ValueError(f"{name} has text or embedding features, whose splits CatBoost does not export.")
+        raise ValueError(
+            f"{name} has text or embedding features, whose splits CatBoost does not export; fit it without them."
+        )
     if not model.tree_count_:
-        raise ValueError(f"{name} has no trees, so there are no splits to score.")
+        raise ValueError(f"{name} has no trees, so there are no splits to score; fit it with more iterations.")
     dump, finder = _export(model)
     columns = read_columns(dump["features_info"])
     table = read_split_table(dump["features_info"], columns)

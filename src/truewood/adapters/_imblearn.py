@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood._inputs.target import Target
 from truewood._sklearn_compat import draw_unrecorded_bag
-from truewood.adapters._sklearn_trees import view_trees, weigh_bag
+from truewood.adapters._sklearn_bags import weigh_bag
+from truewood.adapters._sklearn_trees import view_trees
 from truewood.adapters._training_record import InBagRows, TrainingRecord
 from truewood.adapters._tree_model import TreeModel
 
@@ -42,7 +43,7 @@ def open_model(model: Any) -> TreeModel:
 
 
 def _draw_positions(forest: Any, tree: int) -> NDArray[Any]:
-    """Where in the tree's balanced sample its training rows stand."""
+    """Positions of the tree's training rows in its balanced sample."""
     n_balanced = len(forest.samplers_[tree].sample_indices_)
     if not forest.bootstrap:
         return np.arange(n_balanced)

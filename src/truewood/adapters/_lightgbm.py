@@ -47,11 +47,14 @@ def open_model(model: Any) -> TreeModel:
         )
     ensemble, splits = _read_trees(text)
     objective = text.header.get("objective", "").split()
-    loss, why_no_loss = _choose_loss(objective, text, name)
+    loss, why_no_loss = _find_loss(objective, text, name)
     return TreeModel(
         table=_make_input_spec(name, text, splits, booster.pandas_categorical or []),
         target=TargetSpec(
-            _target_kind(model, objective, text.n_scores), loss=loss, why_no_loss=why_no_loss, n_scores=text.n_scores
+            _find_target_kind(model, objective, text.n_scores),
+            loss=loss,
+            why_no_loss=why_no_loss,
+            n_scores=text.n_scores,
         ),
         reader=TreeReader.of_ensemble(ensemble, library=_make_reference(booster, text)),
         why_no_bags="does not record which rows its trees saw",
@@ -307,7 +310,7 @@ def _replace_values(
     return copied
 
 
-def _target_kind(model: Any, objective: Sequence[str], n_scores: int) -> TargetKind:
+def _find_target_kind(model: Any, objective: Sequence[str], n_scores: int) -> TargetKind:
     if isinstance(model, lightgbm.LGBMClassifier):
         return TargetKind((np.asarray(model.classes_),))
     if objective and objective[0] in ("binary", "multiclass", "multiclassova"):
@@ -315,7 +318,7 @@ def _target_kind(model: Any, objective: Sequence[str], n_scores: int) -> TargetK
     return TargetKind()
 
 
-def _choose_loss(objective: Sequence[str], text: _ModelText, name: str) -> tuple[losses.Loss | None, str | None]:
+def _find_loss(objective: Sequence[str], text: _ModelText, name: str) -> tuple[losses.Loss | None, str | None]:
     """The loss of the objective, or the reason that it is unknown."""
     if not objective:
         return (

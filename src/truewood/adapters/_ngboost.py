@@ -63,7 +63,7 @@ def open_model(model: Any) -> TreeModel:
             why_no_missing=find_missing_problem(model, trees[0]),
             takes_sparse_missing=False,
         ),
-        target=TargetSpec(_target_kind(model), loss=_make_loss(model), n_scores=n_scores),
+        target=TargetSpec(_find_target_kind(model), loss=_make_loss(model), n_scores=n_scores),
         reader=TreeReader(
             count_nodes(trees),
             read,
@@ -82,7 +82,7 @@ def open_model(model: Any) -> TreeModel:
     )
 
 
-def _target_kind(model: Any) -> TargetKind:
+def _find_target_kind(model: Any) -> TargetKind:
     n_params = model.Manifold.n_params
     if issubclass(model.Dist, ClassificationDistn):
         return TargetKind((np.arange(n_params + 1),))
@@ -105,8 +105,8 @@ def _make_loss(model: Any) -> Loss:
             target: NDArray[np.float64] = -model.Manifold(np.tile(params, (len(y), 1)).T).grad(outcome, natural=False)
         if not np.isfinite(target).all():
             raise ValueError(
-                f"y must be possible under the distribution that this {type(model).__name__} predicts in every row; "
-                "correct or drop the other rows."
+                f"y must be a possible value of the distribution that {type(model).__name__} predicts; correct or drop "
+                "rows with other values."
             )
         return target
 

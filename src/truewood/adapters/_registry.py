@@ -37,7 +37,7 @@ _REGISTRY = {
     "xgboost.XGBModel": "truewood.adapters._xgboost",
     "xgboost.spark._SparkXGBModel": "truewood.adapters._xgboost_spark",
 }
-# Models that cannot be read, and why, as the rest of a sentence that begins with the class.
+# Models that cannot be read, and why: a predicate whose subject is the class.
 _NO_WEIGHTS = (
     "does not store how many training rows reached each node, which weights the splits; pass the model that it was "
     "converted from"

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood._inputs.target import ClassTarget, Target
 from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN, count_training_rows, draw_bagging_bag, has_all_bagging_bags
-from truewood.adapters._sklearn_trees import describe_draws, view_trees
+from truewood.adapters._sklearn_bags import describe_draws
+from truewood.adapters._sklearn_trees import view_trees
 from truewood.adapters._training_record import InBagRows, TrainingRecord
 from truewood.adapters._tree_model import TreeModel
 
@@ -47,7 +48,7 @@ def _list_training_rows(
     # Draws are given to the tree as weights of distinct rows, or as copied rows where it may not be given weights.
     are_copied = fitted.tree_.n_node_samples[0] == len(bag)
     if getattr(fitted, "class_weight", None) is not None and isinstance(target, ClassTarget):
-        # The tree met the codes of the classes, not their labels, and of copied rows only those in the bag.
+        # The tree was fit on class codes instead of labels and, if rows were copied, only on those in the bag.
         indices = bag if are_copied else None
         weight *= compute_sample_weight(fitted.class_weight, target.codes[:, 0], indices=indices)
     if sample_weight is not None and not WEIGHTS_ARE_DRAWN:

@@ -22,7 +22,7 @@ from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeMo
 _SURVIVAL = ("coxph", "squared", "ipcwls")
 _LOSSES: dict[str, Callable[[Any], losses.Loss]] = {
     "log_loss": lambda model: losses.logistic() if model.n_classes_ == 2 else losses.softmax(model.n_classes_),
-    # Any function of y will do, and this one is of the same sign.
+    # Any function of y works; this one has the same sign.
     "exponential": lambda _model: losses.logistic(),
     "squared_error": lambda _model: losses.squared_error(),
     "absolute_error": lambda _model: losses.absolute_error(),
@@ -67,7 +67,7 @@ def open_model(model: Any) -> TreeModel:
             encode=find_encoder(model, trees),
         ),
         target=TargetSpec(
-            _target_kind(model),
+            _find_target_kind(model),
             loss=None if find_loss is None else find_loss(model),
             why_no_loss=f"truewood has no target for loss={model.loss!r} of {name}" if find_loss is None else None,
             n_scores=n_scores,
@@ -88,7 +88,7 @@ def open_model(model: Any) -> TreeModel:
     )
 
 
-def _target_kind(model: Any) -> TargetKind:
+def _find_target_kind(model: Any) -> TargetKind:
     if is_classifier(model):
         return TargetKind((np.asarray(model.classes_),))
     return TargetKind((), 2 if model.loss in _SURVIVAL else 1)

@@ -56,7 +56,7 @@ def open_model(model: Any) -> TreeModel:
             library=ReferencePredictor(
                 "scikit-learn",
                 sklearn.__version__,
-                # Its trees know no leaves by number.
+                # Its trees do not number their leaves.
                 add_values=lambda _trees, values: add_predictors(model, values[:, _order_columns(model)]),
             ),
         ),
@@ -98,7 +98,7 @@ def _read_trees(model: Any) -> TreeEnsemble:
 
     is_set = ~is_leaf & nodes["is_categorical"].astype(np.bool_)
     categories = _read_categories(model, predictors, nodes, is_set, np.repeat(np.arange(len(predictors)), n_nodes))
-    # Of categories, those that are not in a set, known or not, go where missing ones go: always to the right here.
+    # Categories outside the set, known or not, go where missing values go: always to the right here.
     is_swapped = is_set & missing_left
     left, right = np.where(is_swapped, right, left), np.where(is_swapped, left, right)
     return TreeEnsemble(
@@ -124,7 +124,7 @@ def _read_trees(model: Any) -> TreeEnsemble:
 def _read_categories(
     model: Any, predictors: list[Any], nodes: NDArray[Any], is_set: NDArray[np.bool_], tree_of: NDArray[np.intp]
 ) -> Categories | None:
-    """Sets of categories that go left; of splits that send missing values left, those known ones that go right."""
+    """Sets of categories that go left or, for splits that send missing values left, of known ones that go right."""
     if not is_set.any():
         return None
     n_sets = [len(predictor.raw_left_cat_bitsets) for predictor in predictors]

@@ -1,9 +1,9 @@
-"""scikit-learn's trees, its forests with their bootstrap bags, and functions that adapters of other ensembles share."""
+"""scikit-learn's trees and forests, and functions that adapters of other ensembles share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,26 +11,19 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.tree import BaseDecisionTree
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from truewood._inputs.tables import InputSpec
-from truewood._inputs.target import ClassTarget, Target, TargetKind
+from truewood._inputs.target import TargetKind
 from truewood._sklearn_compat import (
     MISSING_IS_TRUSTED,
-    WEIGHTS_ARE_DRAWN,
-    count_draws,
-    count_training_rows,
-    draw_bag,
-    find_draw_weights,
 )
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
+from truewood.adapters._sklearn_bags import list_every_row, record_forest
 from truewood.adapters._sklearn_categories import check_nodes, find_encoder, read_categories
-from truewood.adapters._training_record import BagSeeds, InBagRows, TrainingRecord, WeightedDraws
+from truewood.adapters._training_record import TrainingRecord
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
-# Rows of cached bags.
-_ROWS_KEPT = 1 << 21
 WHY_NO_BAGS = "was fit with bootstrap=False, so every tree was fit on every row"
 
 
@@ -46,14 +39,6 @@ def open_model(model: Any) -> TreeModel:
         is_exact=False,  # rows of weight 0 are not counted
     )
     return view_trees(model, [model], training=training, why_no_bags="is a single tree, which was fit on every row")
-
-
-def list_every_row(class_weight: Any, target: Target, sample_weight: NDArray[np.float64] | None) -> InBagRows:
-    """Training rows of a tree that was fit on all rows, with class weights and sample weights."""
-    weight = np.ones(target.n_rows) if sample_weight is None else sample_weight.copy()
-    if class_weight is not None and isinstance(target, ClassTarget):
-        weight *= compute_sample_weight(class_weight, target.labels)
-    return InBagRows(np.flatnonzero(weight), weight)
 
 
 def view_trees(
@@ -85,7 +70,7 @@ def view_trees(
     takes_missing : bool
         Whether the ensemble supports missing values if its trees do.
     """
-    kind = _target_kind(model)
+    kind = _find_target_kind(model)
     table = make_input_spec(model, trees, features, takes_missing=takes_missing)
     are_in_place = features is None and table.encode is None and _find_statistic(trees[0]) == "mean"
     return TreeModel(
@@ -163,7 +148,7 @@ def make_input_spec(
     )
 
 
-def _target_kind(model: Any) -> TargetKind:
+def _find_target_kind(model: Any) -> TargetKind:
     if is_classifier(model):
         classes = model.classes_ if isinstance(model.classes_, list) else [model.classes_]
         return TargetKind(tuple(np.asarray(labels) for labels in classes), len(classes))
@@ -282,71 +267,3 @@ def _root_impurity(tree: Any, root: NDArray[np.float64], kind: TargetKind) -> fl
     if kind.is_classification:
         return float(1.0 - (root @ root) / kind.n_outputs)
     return float(tree.tree_.impurity[0]) if tree.criterion in ("squared_error", "friedman_mse") else float("nan")
-
-
-def record_forest(model: Any) -> TrainingRecord:
-    """What a forest records about its training data."""
-    # The bags of a batch of trees are read twice, for evaluation rows and for in-bag rows.
-    n_kept = 2 + _ROWS_KEPT // count_training_rows(model)
-    bag = lru_cache(maxsize=n_kept)(partial(draw_bag, model))
-
-    def training_rows(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> InBagRows:
-        if not model.bootstrap:
-            return list_every_row(_overall_class_weight(model), target, sample_weight)
-        weight = weigh_bag(model, bag(tree), target, sample_weight)
-        return InBagRows(np.flatnonzero(weight), weight)
-
-    return TrainingRecord(
-        n_rows=count_training_rows(model),
-        node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
-        training_rows=training_rows,
-        bag=bag if model.bootstrap else None,
-        draws=describe_draws(model) if model.bootstrap else None,
-        bag_seeds=_find_seeds(model) if model.bootstrap else None,
-        weighs_by_count=partial(_weighs_by_count, model),
-    )
-
-
-def _find_seeds(model: Any) -> BagSeeds | None:
-    """Seeds of the bags, unless rows were drawn by weight."""
-    seeds = np.array([tree.random_state for tree in model.estimators_])
-    if seeds.dtype.kind not in "iu" or find_draw_weights(model) is not None:
-        return None
-    return BagSeeds(seeds.astype(np.uint32), count_draws(model))
-
-
-def _weighs_by_count(model: Any, has_weight: bool) -> bool:
-    """Whether a row's weight in the fit is its number of draws."""
-    class_weight = getattr(model, "class_weight", None)
-    if WEIGHTS_ARE_DRAWN:
-        return bool(model.bootstrap) and class_weight != "balanced_subsample"
-    return bool(model.bootstrap) and class_weight is None and not has_weight
-
-
-def describe_draws(model: Any) -> WeightedDraws | None:
-    """How a forest or Bagging drew rows into bags, if by weights that differ."""
-    weight = find_draw_weights(model)
-    if weight is None or np.ptp(weight) == 0:
-        return None
-    return WeightedDraws(weight, count_draws(model), with_replacement=model.bootstrap)
-
-
-def weigh_bag(
-    forest: Any, bag: NDArray[Any], target: Target, sample_weight: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
-    """Weight of every row in the fit of the tree with this bag."""
-    weight = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
-    is_balanced = forest.bootstrap and getattr(forest, "class_weight", None) == "balanced_subsample"
-    if is_balanced and isinstance(target, ClassTarget):
-        weight *= compute_sample_weight("balanced", target.labels, indices=bag)
-    if forest.bootstrap and WEIGHTS_ARE_DRAWN:
-        return weight
-    return weight * list_every_row(_overall_class_weight(forest), target, sample_weight).weight
-
-
-def _overall_class_weight(forest: Any) -> Any:
-    """Class weights that do not depend on the bag."""
-    class_weight = getattr(forest, "class_weight", None)
-    if class_weight == "balanced_subsample":
-        return None if forest.bootstrap else "balanced"
-    return class_weight

@@ -18,7 +18,8 @@ from truewood._inputs import losses
 from truewood._inputs.target import TargetKind
 from truewood._sklearn_compat import count_training_rows, draw_bag
 from truewood._trees.ensemble import TreeEnsemble
-from truewood.adapters._sklearn_trees import WHY_NO_BAGS, count_nodes, join_structure, make_input_spec, record_forest
+from truewood.adapters._sklearn_bags import record_forest
+from truewood.adapters._sklearn_trees import WHY_NO_BAGS, count_nodes, join_structure, make_input_spec
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
 # Relative tolerance for hazards from the same rows.

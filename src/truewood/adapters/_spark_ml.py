@@ -30,7 +30,7 @@ def open_model(model: Any) -> TreeModel:
     ensemble = model.trees
     if ensemble is None:
         raise TypeError(f"model must be one of {', '.join(TREE_MODELS)} of Spark ML, got {model.name}.")
-    loss, why_no_loss = _choose_loss(model) if ensemble.is_additive else (None, None)
+    loss, why_no_loss = _find_loss(model) if ensemble.is_additive else (None, None)
     is_classifier = model.name == "GBTClassificationModel"
     return TreeModel(
         table=_make_input_spec(model.name, ensemble),
@@ -59,7 +59,7 @@ def _logistic() -> Loss:
 _LOSSES = {"squared": losses.squared_error, "absolute": losses.absolute_error, "logistic": _logistic}
 
 
-def _choose_loss(model: SparkModel) -> tuple[Loss | None, str | None]:
+def _find_loss(model: SparkModel) -> tuple[Loss | None, str | None]:
     name = model.params.get("lossType")
     if name in _LOSSES:
         return _LOSSES[name](), None

@@ -138,10 +138,11 @@ class TreeModel:
     training : TrainingRecord or None
         What it records about its training data.
     why_no_bags : str
-        Why there are no bags, and if possible a remedy, as the rest of a sentence that begins with the model's name.
+        Why there are no bags, and if possible a remedy: a predicate whose subject is the model's name, such as
+        "does not record its bags".
     why_no_heldout : str or None
-        Why the model cannot be scored on held-out rows, as the rest of a sentence that begins with its name; None if it
-        can. Needed if nodes store no means of the target, which are then computed from the training data.
+        Why the model cannot be scored on held-out rows, a predicate like `why_no_bags`; None if it can. Needed
+        if nodes store no means of the target, which are then computed from the training data.
     has_predictions : bool
         Whether the values of leaves are predictions; if not, predictions cannot be explained.
     is_stopped_early : bool

@@ -40,10 +40,10 @@ def open_model(model: Any) -> TreeModel:
     if header.task == _ISOLATION:
         raise TypeError(f"{_NAME} is an isolation forest and has no target, so its splits cannot be scored by one.")
     ensemble = _read_trees(model, header)
-    loss, why_no_loss = _choose_loss(header)
+    loss, why_no_loss = _find_loss(header)
     return TreeModel(
         table=InputSpec(_NAME, model.num_feature, dtype=model.input_type, takes_infinite=True, sparse_fill=np.nan),
-        target=TargetSpec(_target_kind(header), loss=loss, why_no_loss=why_no_loss, n_scores=header.n_scores),
+        target=TargetSpec(_find_target_kind(header), loss=loss, why_no_loss=why_no_loss, n_scores=header.n_scores),
         reader=TreeReader.of_ensemble(
             ensemble,
             library=ReferencePredictor(
@@ -216,7 +216,7 @@ def _list_categories(get: _Get) -> list[list[int]]:
     return [listed[first:last] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
 
 
-def _target_kind(header: _Header) -> TargetKind:
+def _find_target_kind(header: _Header) -> TargetKind:
     if header.task == _MULTICLASS:
         return TargetKind((np.arange(header.n_classes),) * header.n_targets, header.n_targets)
     if header.task == _BINARY and header.n_targets == 1:
@@ -224,7 +224,7 @@ def _target_kind(header: _Header) -> TargetKind:
     return TargetKind((), header.n_targets)
 
 
-def _choose_loss(header: _Header) -> tuple[losses.Loss | None, str | None]:
+def _find_loss(header: _Header) -> tuple[losses.Loss | None, str | None]:
     """The usual loss for the postprocessor, or the reason that it is unknown."""
     if header.task == _RANKING:
         return None, f"{_NAME} is a ranking model, whose loss is not a sum over rows"

@@ -48,7 +48,7 @@ def open_model(model: Any) -> TreeModel:
     return TreeModel(
         table=_make_input_spec(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
         target=TargetSpec(
-            _find_kind(model, objective["name"], int(sizes["num_target"]), n_scores),
+            _find_target_kind(model, objective["name"], int(sizes["num_target"]), n_scores),
             loss=loss,
             why_no_loss=_explain_no_loss(model, objective["name"]) if loss is None else None,
             n_scores=n_scores,
@@ -246,7 +246,7 @@ def _encode(X: Any, missing: float, categories: Any) -> Any:
     return dense
 
 
-def _find_kind(model: Any, objective: str, n_targets: int, n_scores: int) -> TargetKind:
+def _find_target_kind(model: Any, objective: str, n_targets: int, n_scores: int) -> TargetKind:
     """Kind of y."""
     if objective in _Y_READERS:
         return TargetKind((), 2)

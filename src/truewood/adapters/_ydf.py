@@ -44,7 +44,7 @@ def open_model(model: Any) -> TreeModel:
         raise TypeError(f"{name} must be a classifier or a regressor, got one for {model.task().name}.")
     if not model.num_trees():
         raise NotFittedError(f"{name} has no trees; train it first.")
-    columns, kind, loss = _Columns.read(model, name), _target_kind(model), _find_loss(model)
+    columns, kind, loss = _Columns.read(model, name), _find_target_kind(model), _read_loss_name(model)
     is_additive = loss is not None
     n_scores = model.num_trees_per_iteration() if is_additive else 1
     is_known = loss is None or loss in _LOSSES
@@ -68,7 +68,7 @@ def open_model(model: Any) -> TreeModel:
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """The input columns: how their values become numbers, and values for the library again.
+    """The input columns: conversion of their values to numbers and back.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _write_label(label: Any) -> str:
     return label.decode() if isinstance(label, bytes) else str(label)
 
 
-def _target_kind(model: Any) -> TargetKind:
+def _find_target_kind(model: Any) -> TargetKind:
     if model.task() == ydf.Task.CLASSIFICATION:
         return TargetKind((np.array(model.label_classes()),))
     return TargetKind()
@@ -199,7 +199,7 @@ def _read_labels(y: Any) -> NDArray[np.str_]:
     return np.array([_write_label(label) for label in np.ravel(y).tolist()])
 
 
-def _find_loss(model: Any) -> str | None:
+def _read_loss_name(model: Any) -> str | None:
     """The loss of boosted trees, which YDF states in its description only; None for a forest."""
     if not isinstance(model, ydf.GradientBoostedTreesModel):
         return None

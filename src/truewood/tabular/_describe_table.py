@@ -13,7 +13,7 @@ from truewood.tabular._columns.columns import LEAK, MISSING_LEVEL, Column, descr
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
 from truewood.tabular._columns.identifiers import warn_of_groups
 from truewood.tabular._columns.roles import check_name, read_roles
-from truewood.tabular._columns.target import find_outcome
+from truewood.tabular._columns.target_column import find_outcome
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import read_table
 from truewood.tabular._messages import Messages, read_messages

@@ -33,7 +33,7 @@ class UnknownFormatError(TableError):
 
 
 class UnusableModelError(ValueError):
-    """A saved model that was read but cannot be scored; the text continues a sentence that begins with its name."""
+    """A saved model that was read but cannot be scored; the text is a predicate whose subject is its name."""
 
 
 @contextmanager

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from truewood._exceptions import TrainingRowsError
 from truewood._measures.registry import AUTO, get_measure
 from truewood._progress import show_nothing
-from truewood.tabular._checks.duplicates import warn_of_duplicates
 from truewood.tabular._checks.leaks import warn_of_leaks
+from truewood.tabular._checks.performance import warn_of_duplicates
 from truewood.tabular._columns.roles import read_roles
-from truewood.tabular._columns.target import Outcome, find_rows_with_target, read_group_column, read_weight
+from truewood.tabular._columns.target_column import Outcome, find_rows_with_target, read_group_column, read_weight
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import is_many_files, name_data, open_table
 from truewood.tabular._messages import Messages, read_messages
@@ -48,10 +48,11 @@ def score_saved_model(
     interactions: bool = False,
     group_correlated: float | None = None,
     alpha: float = 0.05,
-    random_state: int = 0,
-    n_jobs: int | None = None,
     backend: str = "local",
     address: str | None = None,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    engine: str = "auto",
     messages: Messages | None = None,
     progress: Progress | None = None,
 ) -> TableScore:
@@ -86,16 +87,18 @@ def score_saved_model(
         Score columns together if their rank correlation is at least this large; see `truewood.correlated_groups`.
     alpha : float, default=0.05
         Significance level of the check that the model is better than chance.
-    random_state : int, default=0
-        Seed for ``measure="permutation"``.
-    n_jobs : int, default=None
-        Number of threads, as in scikit-learn; ignored by Dask and Spark.
     backend : {"local", "dask", "spark"}, default="local"
-        What reads Parquet files: this process or a cluster. For a cluster, `table` is their location as its workers
-        see it.
+        Where Parquet files are read: in this process or on a cluster. For a cluster, `table` is their location as its
+        workers see it.
     address : str, default=None
         The Dask scheduler or Spark master, such as "spark://host:7077", or "sc://host" for Spark Connect; None uses
         this machine, or the configuration of Spark.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn; ignored by Dask and Spark.
+    random_state : int, default=0
+        Seed for ``measure="permutation"``.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
     messages : Messages, default=None
         Receives messages and warnings as they arise.
     progress : callable, default=None
@@ -131,6 +134,7 @@ def score_saved_model(
         random_state=random_state,
         n_jobs=n_jobs,
         interactions=interactions,
+        engine=engine,
     )
     if measure != AUTO and get_measure(measure).needs_training_rows:
         raise TableError(

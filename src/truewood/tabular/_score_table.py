@@ -13,14 +13,19 @@ from truewood._arguments import check_type, is_choice
 from truewood._formatting import ROWS_IN_WORDS, quote
 from truewood._progress import show_nothing
 from truewood.tabular._checks.cost import Cost, choose_sample
-from truewood.tabular._checks.duplicates import warn_of_duplicates
 from truewood.tabular._checks.leaks import leave_out_leaks
+from truewood.tabular._checks.performance import warn_of_duplicates
 from truewood.tabular._columns.columns import Column, check_finite, describe_columns, join_used, take_rows
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
-from truewood.tabular._columns.encoding import count_encoded
+from truewood.tabular._columns.encoders import count_encoded
 from truewood.tabular._columns.identifiers import warn_of_groups
 from truewood.tabular._columns.roles import read_roles
-from truewood.tabular._columns.target import check_survival_settings, find_outcome, read_group_column, read_weight
+from truewood.tabular._columns.target_column import (
+    check_survival_settings,
+    find_outcome,
+    read_group_column,
+    read_weight,
+)
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import is_many_files, name_data, open_table
 from truewood.tabular._messages import Messages, read_messages
@@ -50,6 +55,7 @@ def score_table(
     interactions: bool = False,
     group_correlated: float | None = None,
     alpha: float = 0.05,
+    engine: str = "auto",
     messages: Messages | None = None,
     progress: Progress | None = None,
 ) -> TableScore:
@@ -94,6 +100,8 @@ def score_table(
         Score columns together if their rank correlation is at least this large; see `truewood.correlated_groups`.
     alpha : float, default=0.05
         Significance level of the check that the model is better than chance.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
     messages : Messages, default=None
         Receives messages and warnings as they arise.
     progress : callable, default=None
@@ -131,8 +139,6 @@ def score_table(
     check_type(settings, FitSettings, "settings", "FitSettings")
     messages = read_messages(messages)
     settings.check_installed()
-    if event is not None:
-        check_survival_settings(settings, sample_weight, groups)
     scoring = Scoring(
         measure=measure,
         contributions=contributions,
@@ -141,7 +147,10 @@ def score_table(
         random_state=settings.random_state,
         n_jobs=settings.n_jobs,
         interactions=interactions,
+        engine=engine,
     )
+    if event is not None:
+        check_survival_settings(settings, sample_weight, groups, interactions=scoring.interactions)
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
     dtypes = read_dtypes(dtypes, list(map(str, whole)), roles.target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +102,7 @@ class TableScore:
         trees = count(result.n_trees, "tree")
         if result.per_fold is not None:
             trees += f" in {count(len(result.per_fold), 'fold')}"
-        return f"{self.model_name}, {trees}, {rows}, {result.measure}"
+        return f"{self.model_name}, {trees}, {rows}, measure {result.measure}"
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, alpha: float = 0.05) -> None:
         """Write the HTML report, with performance, notes and warnings.
@@ -115,21 +116,33 @@ class TableScore:
         alpha : float, default=0.05
             False discovery rate.
         """
-        self.result.report(
-            path,
-            X=self.X,
-            feature_groups=self.feature_groups,
-            title=title,
-            performance=None if self.performance is None else self.performance.describe(),
-            notes=self.notes,
-            warnings=[as_message(text).text for text in self.warnings],
-            explanation=self.explanation,
-            interactions=self.interactions,
-            target=self.target,
-            data=self.data,
-            alpha=alpha,
-        )
+        write_score_report(self, path, title=title, alpha=alpha, render=str)
 
     def __repr__(self) -> str:
         lines = [*(f"warning: {warning}" for warning in self.warnings), self.describe()]
         return "\n".join(map(in_one_line, [*lines, *map(str, [self.performance] * (self.performance is not None))]))
+
+
+def write_score_report(
+    score: TableScore,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None,
+    alpha: float = 0.05,
+    render: Callable[[str], str],
+) -> None:
+    """Write the HTML report of a score; `render` writes warnings with the arguments that they suggest."""
+    score.result.report(
+        path,
+        X=score.X,
+        feature_groups=score.feature_groups,
+        title=title,
+        performance=None if score.performance is None else score.performance.describe(),
+        notes=score.notes,
+        warnings=list(map(render, score.warnings)),
+        explanation=score.explanation,
+        interactions=score.interactions,
+        target=score.target,
+        data=score.data,
+        alpha=alpha,
+    )

@@ -12,8 +12,10 @@
 
 #include "formulas.hpp"
 #include "node_sums.hpp"
+#include "row_matrix.hpp"
 #include "row_terms.hpp"
 #include "target.hpp"
+#include "threads.hpp"
 #include "tree_rows.hpp"
 
 namespace truewood {
@@ -127,5 +129,9 @@ struct AddInfluence {
         scratch.terms.take(*nodes.tree, inputs.target, terms, static_cast<std::size_t>(inputs.trees[t].first));
     }
 };
+
+// Runs a job; forest_pass.cpp has an instance for each.
+template <class Job>
+void run_forest_pass(const Job& job, const TreesAndRows& inputs, const RowMatrix& rows, ThreadTeam& team);
 
 }  // namespace truewood

@@ -8,17 +8,24 @@
 #include <string>
 #include <vector>
 
-#include "forest_bindings.hpp"
+#include "bags.hpp"
 #include "node_sums.hpp"
 #include "path_influence.hpp"
 #include "python_forest.hpp"
 #include "python_rows.hpp"
 #include "python_target.hpp"
 #include "python_work.hpp"
+#include "row_matrix.hpp"
 #include "row_products.hpp"
 
 namespace py = pybind11;
 using namespace truewood;
+
+namespace truewood {
+
+void add_forest_bindings(py::module_& module);  // in forest_bindings.cpp
+
+}  // namespace truewood
 
 namespace {
 
@@ -404,15 +411,6 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
              py::arg("evaluation"), py::arg("prediction"));
     py::class_<TermArrays>(module, "RowTerms")
         .def(py::init<O, O, O>(), py::arg("linear"), py::arg("square"), py::arg("constant"));
-    py::class_<SplitCriterion>(module, "SplitCriterion")
-        .def(py::init(&make_criterion), py::arg("formula"), py::arg("skips"), py::arg("scale"), py::arg("is_additive"));
-    py::class_<ScoreArrays>(module, "Scores")
-        .def(py::init<O, O, O, O, O, O, O, O>(), py::arg("scores"), py::arg("mdi"), py::arg("counted_mdi"),
-             py::arg("magnitude"), py::arg("split_weight"), py::arg("skipped_weight"), py::arg("evaluation_weight"),
-             py::arg("evaluation_impurity"));
-    py::class_<InfluenceArrays>(module, "Influence")
-        .def(py::init<O, O, O, std::int64_t, O>(), py::arg("eval_influence"), py::arg("inbag_influence"),
-             py::arg("bags"), py::arg("first"), py::arg("tree_weight"));
     py::class_<InfluenceRows>(module, "InfluenceRows")
         .def(py::init<O, O, O, double, O, O>(), py::arg("eval_influence"), py::arg("inbag_influence"),
              py::arg("is_scoring"), py::arg("total_weight"), py::arg("mean"), py::arg("bags"));
@@ -425,10 +423,6 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
                py::arg("donors"), py::arg("leaves"));
     module.def("sum_leaves", &bind_sum_leaves, py::arg("forest"), py::arg("leaves"), py::arg("rows"), py::arg("target"),
                py::arg("sums"));
-    module.def("sum_nodes", &bind_sum_nodes, py::arg("forest"), py::arg("table"), py::arg("target"),
-               py::arg("n_threads"), py::arg("sums"));
-    module.def("add_influence", &bind_add_influence, py::arg("forest"), py::arg("table"), py::arg("target"),
-               py::arg("terms"), py::arg("tree_weight"), py::arg("n_threads"), py::arg("eval_influence"));
     module.def("add_path_influence", &bind_add_path_influence, py::arg("forest"), py::arg("parent"), py::arg("leaves"),
                py::arg("rows"), py::arg("weight"), py::arg("target"), py::arg("terms"), py::arg("out"));
     module.def("add_sobol_projection", &bind_add_sobol_projection, py::arg("forest"), py::arg("table"),
@@ -439,16 +433,5 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
                py::arg("prediction"), py::arg("main"), py::arg("joint"));
     module.def("sum_row_products", &bind_sum_row_products, py::arg("influence"), py::arg("n_threads"),
                py::arg("products"), py::arg("totals"), py::arg("K"), py::arg("L"), py::arg("d_d"));
-    module.def("score_trees", &bind_score_trees, py::arg("forest"), py::arg("table"), py::arg("target"),
-               py::arg("rows"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"));
-    module.def("score_trees_with_influence", &bind_score_trees_with_influence, py::arg("forest"), py::arg("table"),
-               py::arg("target"), py::arg("rows"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"),
-               py::arg("influence"));
-    module.def("add_residuals", &bind_add_residuals, py::arg("forest"), py::arg("table"), py::arg("target"),
-               py::arg("rows"), py::arg("criterion"), py::arg("residual"), py::arg("tree_weight"), py::arg("n_threads"),
-               py::arg("by_row"), py::arg("by_tree"));
-    module.def("lay_out", &bind_lay_out, py::arg("forest"), py::arg("n_features"), py::arg("n_threads"),
-               py::arg("nodes"), py::arg("place"));
-    module.def("score_sums", &bind_score_sums, py::arg("forest"), py::arg("n_features"), py::arg("target"),
-               py::arg("criterion"), py::arg("n_threads"), py::arg("leaf_sums"), py::arg("scores"), py::arg("terms"));
+    add_forest_bindings(module);
 }

@@ -247,7 +247,7 @@ public:
     }
 
 private:
-    // Most rows of a block, whose sums should fit into the cache, and trees that rows pass through at once.
+    // Maximum number of rows in a block, whose sums should fit into the cache, and number of trees to pass at once.
     static constexpr std::size_t kMostRows = 1024, kTrees = 8;
     // Wider rows, and larger tables, are left to InfluencePass.
     static constexpr std::size_t kMostLines = 8, kTableLines = std::size_t{1} << 14;

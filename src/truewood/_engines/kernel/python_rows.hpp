@@ -14,8 +14,8 @@
 
 #include "checked_arrays.hpp"
 #include "matrix.hpp"
+#include "row_matrix.hpp"
 #include "tree_rows.hpp"
-#include "walk.hpp"
 
 namespace truewood {
 

@@ -23,9 +23,9 @@ from truewood.tabular._models.settings import ALL_ROWS, FitSettings
 
 # Rows are sampled if a fit would exceed this: seconds on one core, and bytes of trees.
 MOST_SECONDS, MOST_BYTES = 120.0, 4 * 2**30
-# Rows to use at least, however many columns there are.
+# Minimum number of rows to use, regardless of the number of columns.
 FEWEST_SAMPLED = 2_000
-# Rows that a message suggests to use.
+# Number of rows that a message suggests.
 _SAMPLE = 20_000
 # Nanoseconds of a 2020s core for fit and scores: forests per row, tree level, candidate column and class; boosting per
 # row, column and class. Measured by experiments/tables/cost.py.

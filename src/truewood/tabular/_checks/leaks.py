@@ -6,7 +6,7 @@ the target,
 
     share = 1 - D / V
 
-estimates the share of variance that any function of the column explains (Rice 1984; on ranks it is related to
+estimates the largest share of variance that a function of the column can explain (Rice 1984; on ranks it is related to
 Chatterjee's coefficient, 2021), without fitting a model: it is close to 1 for a copy, a monotone transform, a rounded
 copy and a recoding. Classes are one-hot vectors, so V is their Gini impurity; numbers are replaced by their ranks.
 
@@ -34,18 +34,18 @@ from truewood._formatting import list_names
 from truewood._message import Message
 from truewood.tabular._columns.columns import LEAK, Column, join_used
 from truewood.tabular._columns.identifiers import is_time_name
-from truewood.tabular._columns.target import Outcome
+from truewood.tabular._columns.target_column import Outcome
 from truewood.tabular._columns.text_values import parse_numbers
 from truewood.tabular._messages import Messages
 
 Floats = NDArray[np.float64]
 
-# Smallest share of the target that counts as possible leakage.
+# Minimum share of the target that counts as possible leakage.
 NEARLY_ALL = 0.99
-# Largest number of rows to use, drawn at random, and smallest.
+# Maximum number of rows to use, drawn at random, and minimum.
 _MOST_ROWS = 5_000
 _FEWEST_ROWS = 20
-# Fewer rows with another target than most can be neighbors by chance.
+# If fewer rows differ from the most frequent target, they can be neighbors by chance.
 _FEWEST_OTHERS = 5
 # Pairs are searched among this many columns: those most correlated with the target.
 _MOST_PAIRED = 1_000
@@ -53,15 +53,15 @@ _MOST_PAIRED = 1_000
 _WORTH_OF_PAIR = 10.0
 # Number of separate warnings.
 _MOST_NAMED = 5
-# Largest expected number of words that match the classes by chance.
+# Maximum expected number of words that match the classes by chance.
 _MOST_BY_CHANCE = 1e-3
 # In fewer texts, a word that is right 97% of the time may be right in all: in 200 texts, once in 400 tables.
 _FEWEST_TEXTS = 200
-# Largest number of words per text, and of classes.
+# Maximum number of words per text, and of classes.
 _MOST_WORDS, _MOST_CLASSES = 50, 50
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
-# Smallest share of rows with a value for columns in pairs.
+# Minimum share of rows with a value for columns in pairs.
 _MOSTLY_THERE = 0.8
 
 

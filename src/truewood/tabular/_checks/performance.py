@@ -1,4 +1,4 @@
-"""Measure how well a model predicts evaluation rows, and warn if that is no better than chance."""
+"""Measure how well a model predicts evaluation rows, and warn if that is no better than chance or too optimistic."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
 
-from truewood._formatting import format_p_value
+from truewood._formatting import CI, LEVEL, format_p_value
+from truewood._inference.p_values import find_critical_value, find_p_value
 from truewood._message import Message
+from truewood._rows.copies import encode_table, find_copies
 from truewood.tabular._messages import Messages
 
 Floats = NDArray[np.float64]
@@ -25,9 +27,8 @@ class ModelPerformance:
     Parameters
     ----------
     name : {"AUC", "one-vs-rest AUC", "R2", "concordance"}
-        The metric: area under the ROC curve for two classes, one-vs-rest for more, the coefficient of determination for
-        regression,
-        Harrell's concordance index for survival times.
+        The metric: area under the ROC curve for two classes, its one-vs-rest form for more classes, the coefficient of
+        determination for regression, or Harrell's concordance index for survival times.
     value : float
         The score.
     std_error : float
@@ -49,19 +50,19 @@ class ModelPerformance:
         """One-sided p-value of the hypothesis that the score is no better than chance."""
         if self.std_error == 0:
             return 0.0 if self.value > self.chance else 1.0
-        return float(norm.sf((self.value - self.chance) / self.std_error))
+        return float(find_p_value(self.value - self.chance, self.std_error))
 
     @property
     def interval(self) -> tuple[float, float]:
         """95% confidence interval, clipped to possible scores."""
-        half, lowest = 1.96 * self.std_error, -np.inf if self.name == "R2" else 0.0
+        half, lowest = find_critical_value(LEVEL) * self.std_error, -np.inf if self.name == "R2" else 0.0
         return max(self.value - half, lowest), min(self.value + half, 1.0)
 
     def describe(self) -> str:
         """Describe the score with its interval and the chance level."""
         low, high = self.interval
         chance = "predicting the mean: 0" if self.name == "R2" else "chance: 0.5"
-        return f"{self.name} {self.value:.3f} (95% CI {low:.3f} to {high:.3f}; {chance})"
+        return f"{self.name} {self.value:.3f} ({CI} {low:.3f} to {high:.3f}; {chance})"
 
     def __str__(self) -> str:
         return f"model performance on {self.rows}: {self.describe()}"
@@ -225,3 +226,14 @@ def _place(score: Floats, is_placed: NDArray[np.bool_], weight: Floats) -> Float
 def _find_error(influence: Floats, weight: Floats, groups: Integers) -> float:
     """Standard error of a weighted mean, from the influence and the group of each row."""
     return float(np.sqrt(np.sum(np.bincount(groups, weights=weight * influence) ** 2)) / weight.sum())
+
+
+def warn_of_duplicates(X: pd.DataFrame, messages: Messages) -> None:
+    """Warn about rows that are copies of others in all columns, see `find_copies`."""
+    copies = find_copies(encode_table(X))
+    if copies is not None:
+        messages.warn(
+            f"{copies.n_copies:,} of {len(X):,} rows are duplicates of other rows in all features. Importances and "
+            "p-values take this into account, but the measured model performance does not and is too optimistic: "
+            "remove the duplicates"
+        )

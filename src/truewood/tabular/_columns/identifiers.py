@@ -58,13 +58,9 @@ def is_row_identifier(name: str, values: NDArray[np.float64]) -> bool:
         return False
     if _UNNAMED.fullmatch(name) or _NAMES_ROWS.search(name):
         return True
-    is_dense = numbers_rows(values) or values.max() - values.min() < _RANGE_OF_NAMES * len(values) ** 2
+    n_rows = len(values)
+    is_dense = values.max() - values.min() < max(1.05 * n_rows, _RANGE_OF_NAMES * n_rows**2)
     return is_dense and not is_time_name(name)
-
-
-def numbers_rows(values: NDArray[np.float64]) -> bool:
-    """Whether values are distinct integers with hardly any gap, in any order."""
-    return _are_distinct_integers(values) and bool(values.max() - values.min() < 1.05 * len(values))
 
 
 def _are_distinct_integers(values: NDArray[np.float64]) -> bool:

@@ -6,10 +6,10 @@ import io
 import json
 import warnings
 import zipfile
-from importlib.util import find_spec
 
 import pandas as pd
 
+from truewood._extras import explain_missing
 from truewood.tabular._errors import TableError, name_damage
 from truewood.tabular._files.frames import check_names
 from truewood.tabular._messages import Messages
@@ -48,8 +48,8 @@ def parse_excel(data: bytes, name: str, limit: int, messages: Messages) -> pd.Da
     messages : Messages
         Receives a note about other sheets.
     """
-    if find_spec("openpyxl") is None:
-        raise TableError(f"{name} needs openpyxl, which is not installed: pip install 'truewood[excel]'.", "table")
+    if (problem := explain_missing(f"{name} needs", ["openpyxl"], "excel")) is not None:
+        raise TableError(problem, "table")
     import openpyxl
 
     with name_damage(name, "an Excel file"), warnings.catch_warnings():

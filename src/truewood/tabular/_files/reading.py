@@ -8,12 +8,12 @@ import io
 import os
 import zlib
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pandas as pd
 
+from truewood._extras import explain_missing
 from truewood._formatting import count
 from truewood._streaming.arrow_files import ARROW, PARQUET
 from truewood.tabular._columns.roles import Roles
@@ -23,6 +23,8 @@ from truewood.tabular._files.frames import check_names, name_columns, read_frame
 from truewood.tabular._files.json_and_excel import parse_excel, parse_json_lines
 from truewood.tabular._messages import Messages
 
+# The formats of files, for help texts.
+FORMATS = "CSV, TSV, JSON lines, Parquet, Feather (each may be gzipped) or Excel"
 _TEXT = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
 _EXCEL = (".xlsx", ".xlsm")
@@ -174,8 +176,8 @@ def _refuse_expansion(name: str, data: bytes, remedy: str) -> NoReturn:
 
 
 def _read_arrow(data: bytes, name: str, kind: str) -> pd.DataFrame:
-    if find_spec("pyarrow") is None:
-        raise TableError(f"{kind} files need pyarrow, which is not installed: pip install 'truewood[cli]'.", "table")
+    if (problem := explain_missing(f"{kind} files need", ["pyarrow"], "cli")) is not None:
+        raise TableError(problem, "table")
     with name_damage(name, f"a {kind} file"):  # in the data, or in the metadata that pandas adds
         arrow = (_read_parquet if kind == "Parquet" else _read_feather)(data, name)
         arrow.validate(full=True)

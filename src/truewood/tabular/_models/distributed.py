@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 from truewood._arguments import is_choice
+from truewood._extras import explain_missing
 from truewood._formatting import quote
 from truewood._importance import importance
 from truewood._message import Message
@@ -56,6 +56,7 @@ def score_distributed(
             rows="heldout",
             measure=scoring.measure,
             sample_weight=roles.sample_weight,
+            engine=scoring.engine,
         )
         dtypes = {
             str(name): str(dtype) for name, dtype in (frame.dtypes if backend == "spark" else frame.dtypes.items())
@@ -67,7 +68,7 @@ def score_distributed(
 
 @contextmanager
 def _open_dask(path: str, address: str | None) -> Iterator[Any]:
-    _check_installed("dask")
+    _check_installed("dask", "dask")
     import dask.dataframe as dd
     from dask.distributed import Client
 
@@ -89,7 +90,7 @@ def _open_dask(path: str, address: str | None) -> Iterator[Any]:
 @contextmanager
 def _open_spark(path: str, address: str | None) -> Iterator[Any]:
     """Open a frame in a Spark session, which is stopped afterwards unless it existed before."""
-    _check_installed("pyspark")
+    _check_installed("pyspark", "spark")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -114,15 +115,15 @@ def _take_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".")
 
 
-def _check_installed(library: str) -> None:
-    if find_spec(library) is None:
-        extra = library.removeprefix("py")
-        raise TableError(f"{library} is not installed: pip install 'truewood[{extra}]'.", "backend")
+def _check_installed(module: str, backend: str) -> None:
+    problem = explain_missing(f"{backend!r} needs", [module], backend)
+    if problem is not None:
+        raise TableError(problem, "backend")
 
 
 _OPENERS: dict[str, Callable[[str, str | None], AbstractContextManager[Any]]] = {
     "dask": _open_dask,
     "spark": _open_spark,
 }
-# What reads the files, the default first.
+# Where files are read, the default first.
 BACKENDS = ("local", *_OPENERS)

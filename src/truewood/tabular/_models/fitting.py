@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline
 from truewood._rows.bag_weights import choose_bag_size
 from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN, draw_bag, keep_warning_filters
 from truewood.tabular._columns.columns import Column
-from truewood.tabular._columns.encoding import make_encoder
-from truewood.tabular._columns.target import Outcome
+from truewood.tabular._columns.encoders import make_encoder
+from truewood.tabular._columns.target_column import Outcome
 from truewood.tabular._models.boosters import Progress, fit_booster
 from truewood.tabular._models.settings import FitSettings
 from truewood.tabular._models.splitting import split_rows

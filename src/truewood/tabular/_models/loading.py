@@ -9,11 +9,11 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 from inspect import isclass
 from pathlib import Path
 from typing import Any
 
+from truewood._extras import explain_missing
 from truewood._formatting import list_names
 from truewood._message import Message
 from truewood.adapters import load_spark_model, to_ensemble
@@ -62,6 +62,12 @@ def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
         raise TableError(f"{path} does not exist.", "saved_model")
     if path.is_dir():
         return _load_folder(path)
+    if ending == ".zip":
+        raise TableError(
+            f"{path.name} cannot be read: a MOJO file of H2O needs Java for its predictions, which truewood compares "
+            "with the trees that it reads; fit the model with another library.",
+            "saved_model",
+        )
     if ending not in ENDINGS:
         raise TableError(f"{path.name} must end in one of {', '.join(ENDINGS)}.", "saved_model")
     if ending in _PICKLES and not trust_pickle:
@@ -75,7 +81,7 @@ def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
         )
     library = _find_library(path, ending)
     if library != "pickled":
-        _check_installed(library)
+        _check_installed(path, library.lower(), "cli" if library == "skops" else library.lower())
     if library in _BOOSTERS and (damage := find_damage(path, library)) is not None:
         raise TableError(f"{path.name} {damage}", "saved_model")
     try:
@@ -88,8 +94,7 @@ def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
 
 def _load_folder(path: Path) -> SavedModel:
     """Load a Spark ML model; no other library saves models as folders."""
-    if find_spec("pyarrow") is None:
-        raise TableError("pyarrow is not installed: pip install 'truewood[cli]'.", "saved_model")
+    _check_installed(path, "pyarrow", "cli")
     try:
         return view_spark(load_spark_model(path))
     except UnusableModelError as error:
@@ -120,10 +125,10 @@ def _find_json_library(path: Path) -> str:
     raise TableError(f"{path.name} is JSON, but not an XGBoost or CatBoost model.", "saved_model")
 
 
-def _check_installed(library: str) -> None:
-    if find_spec(library.lower()) is None:
-        extra = "cli" if library == "skops" else library.lower()
-        raise TableError(f"{library} is not installed: pip install 'truewood[{extra}]'.", "saved_model")
+def _check_installed(path: Path, module: str, extra: str) -> None:
+    problem = explain_missing(f"{path.name} needs", [module], extra)
+    if problem is not None:
+        raise TableError(problem, "saved_model")
 
 
 def _load_xgboost(path: Path) -> SavedModel:

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from truewood._arguments import check_n_jobs
+from truewood._engines.selection import use_engine
 from truewood._formatting import count
 from truewood._message import as_message
 from truewood._progress import Update
@@ -49,15 +50,16 @@ def score_many_files(
         del title, only_targets
         return sum_parts(batches.read(), step, shared, _report(progress, source.n_rows))
 
-    result = score_parts(
-        StreamingModel(saved.model),
-        run_pass,
-        can_repeat=True,
-        measure=scoring.measure,
-        feature_groups=None,
-        inference=True,
-        n_threads=check_n_jobs(scoring.n_jobs),
-    )
+    with use_engine(scoring.engine):
+        result = score_parts(
+            StreamingModel(saved.model),
+            run_pass,
+            can_repeat=True,
+            measure=scoring.measure,
+            feature_groups=None,
+            inference=True,
+            n_threads=check_n_jobs(scoring.n_jobs),
+        )
     batches.report_others()
     X = batches.first
     columns = [ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X]

@@ -33,7 +33,7 @@ def find_damage(path: Path, library: str) -> str | None:
     Returns
     -------
     str or None
-        What is wrong, as the rest of a sentence that begins with the file name; None if nothing is.
+        What is wrong: a predicate whose subject is the file name; None if nothing is.
     """
     # -P does not search the working directory for modules: models often lie next to unknown files.
     program = "import sys; from truewood.tabular._models.loading import report_damage; report_damage(*sys.argv[1:])"
@@ -68,7 +68,7 @@ def limit_memory(file_size: int) -> None:
 
 
 def describe_damage(error: Exception, library: str) -> str:
-    """Describe what is wrong with a file, as the rest of a sentence that begins with its name."""
+    """Describe what is wrong with a file: a predicate whose subject is its name."""
     if isinstance(error, UnusableModelError):
         return str(error)
     reason = str(error).strip().partition("\n")[0] or type(error).__name__

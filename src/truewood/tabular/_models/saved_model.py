@@ -89,7 +89,7 @@ def view_model(model: Any) -> SavedModel:
 def view_estimator(model: Any) -> SavedModel:
     """View a fitted estimator with the scikit-learn API."""
     if not hasattr(model, "predict") or not hasattr(model, "n_features_in_"):
-        raise UnusableModelError(f"is not a fitted model with the scikit-learn API, got {type(model).__name__}.")
+        raise UnusableModelError(f"must be a fitted model with the scikit-learn API, got {type(model).__name__}.")
     names = getattr(model, "feature_names_in_", None)
     classes = getattr(model, "classes_", None)
     return SavedModel(

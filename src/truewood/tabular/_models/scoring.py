@@ -14,6 +14,7 @@ from truewood._arguments import check_n_jobs, is_choice, is_fraction, read_flag
 from truewood._correlated_groups import CorrelatedGroups, correlated_groups
 from truewood._cross_importance import cross_importance
 from truewood._cross_interactions import cross_interactions
+from truewood._engines.selection import AUTO, resolve_engine
 from truewood._explain import explain
 from truewood._formatting import quote
 from truewood._importance import importance
@@ -30,7 +31,7 @@ from truewood.tabular._messages import Messages
 from truewood.tabular._models.fitting import Fitted
 from truewood.tabular._table_score import ColumnSummary, TableScore
 
-# Largest number of rows to explain; a larger table is sampled.
+# Maximum number of rows to explain; a larger table is sampled.
 _MOST_EXPLAINED = 2_000
 # Scores are split by class if the number of classes is in this range; two classes share every score equally.
 _FEWEST_CLASSES, _MOST_CLASSES = 3, 12
@@ -47,6 +48,7 @@ class Scoring:
     random_state: int
     n_jobs: int | None
     interactions: bool
+    engine: str
 
     def __post_init__(self) -> None:
         if not is_choice(self.measure, measures()):
@@ -60,6 +62,8 @@ class Scoring:
         read_flag(self.contributions, "contributions")
         read_flag(self.interactions, "interactions")
         check_n_jobs(self.n_jobs)
+        if not is_choice(self.engine, [AUTO]):
+            resolve_engine(self.engine)  # refuse what is not installed before the fit
 
 
 def score_model(
@@ -127,6 +131,7 @@ def _compute_importance(
             "feature_groups": feature_groups,
             "contributions": scoring.contributions,
             "random_state": scoring.random_state,
+            "engine": scoring.engine,
         }
         if fitted.rows == "folds":
             training, test = zip(*fitted.splits, strict=True)
@@ -153,6 +158,7 @@ def _test_pairs(
         "sample_weight": fitted.weight,
         "groups": fitted.groups,
         "feature_groups": feature_groups,
+        "engine": scoring.engine,
     }
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -188,7 +194,7 @@ def _explain(
         messages.add(
             f"directions are computed from {_MOST_EXPLAINED:,} of {n_rows:,} rows, sampled with random state 0"
         )
-    options: dict[str, Any] = {"feature_groups": feature_groups, "n_jobs": scoring.n_jobs}
+    options: dict[str, Any] = {"feature_groups": feature_groups, "n_jobs": scoring.n_jobs, "engine": scoring.engine}
     parts: list[tuple[Any, NDArray[np.int64], Any]] = [(fitted.model, sample, fitted.rows)]
     if fitted.rows == "folds":
         tested = [np.intersect1d(sample, test) for _, test in fitted.splits or ()]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import KW_ONLY, dataclass
 
 from truewood._arguments import check_n_jobs, check_seed, is_choice, is_count, is_fraction
+from truewood._extras import explain_missing
 from truewood._formatting import quote
 from truewood._message import Message
 from truewood.tabular._errors import TableError
@@ -41,15 +41,6 @@ default="random-forest"
         Number of trees; None means 500 for forests and 200 for boosting.
     max_depth : int, default=None
         Maximum depth of the trees; None means the default of the library.
-    test_size : float, default=None
-        Fraction of rows to hold out; the model is then fit once, to the other rows, and scored on the held-out rows.
-        None means no such split.
-    random_state : int, default=0
-        Seed of the model, of `sample`, of the folds or held-out rows, and of ``measure="permutation"``.
-    n_jobs : int, default=None
-        Number of threads, as in scikit-learn.
-    cv : int, default=None
-        Number of folds; None means 5 for models that are scored by cross-validation.
     max_features : {"sqrt", "log2"}, int or float, default=None
         Number or fraction of encoded columns to consider at each split of a forest; None means "sqrt" for
         classification and survival, and all columns for regression.
@@ -59,6 +50,15 @@ default="random-forest"
     sample : int or "all", default=None
         Number of rows to use, drawn at random; "all" means all. None means all, unless the fit would take more than 2
         minutes on one core or its trees more than 4 GiB.
+    cv : int, default=None
+        Number of folds; None means 5 for models that are scored by cross-validation.
+    test_size : float, default=None
+        Fraction of rows to hold out; the model is then fit once, to the other rows, and scored on the held-out rows.
+        None means no such split.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn.
+    random_state : int, default=0
+        Seed of the model, of `sample`, of the folds or held-out rows, and of ``measure="permutation"``.
 
     Examples
     --------
@@ -68,15 +68,16 @@ default="random-forest"
     """
 
     model: str = MODELS[0]
+    _: KW_ONLY
     n_estimators: int | None = None
     max_depth: int | None = None
-    test_size: float | None = None
-    random_state: int = 0
-    n_jobs: int | None = None
-    cv: int | None = None
     max_features: str | int | float | None = None
     min_samples_leaf: int | None = None
     sample: int | str | None = None
+    cv: int | None = None
+    test_size: float | None = None
+    n_jobs: int | None = None
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         if not is_choice(self.model, MODELS):
@@ -154,9 +155,8 @@ default="random-forest"
 
     def check_installed(self) -> None:
         """Raise an error if the library of the model is not installed."""
-        if self.model in ("xgboost", "lightgbm", "catboost") and find_spec(self.model) is None:
-            raise TableError(
-                f"{self.model} is not installed: pip install 'truewood[{self.model}]', or choose "
-                f"{' or '.join(FORESTS)}.",
-                "model",
-            )
+        if self.model not in ("xgboost", "lightgbm", "catboost"):
+            return
+        problem = explain_missing("needs", [self.model], self.model)
+        if problem is not None:
+            raise TableError(f"{problem} Or choose {' or '.join(FORESTS)}.", "model")

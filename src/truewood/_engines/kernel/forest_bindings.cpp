@@ -1,5 +1,6 @@
 // Bindings of the forest passes (scores, node sums, influence), and of trees and scores for an engine on a device.
-#pragma once
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "device_trees.hpp"
-#include "forest_pass.hpp"
+#include "forest_jobs.hpp"
 #include "python_forest.hpp"
 #include "python_rows.hpp"
 #include "python_target.hpp"
@@ -16,8 +17,10 @@
 
 namespace truewood {
 
+namespace {
+
 // How splits are scored.
-inline SplitCriterion make_criterion(const std::string& formula, bool skips, double scale, bool is_additive) {
+SplitCriterion make_criterion(const std::string& formula, bool skips, double scale, bool is_additive) {
     const auto find = [&formula] {
         if (formula == "ufi") return Formula::kUfi;
         if (formula == "ufi_centered") return Formula::kUfiCentered;
@@ -111,12 +114,11 @@ private:
     View<const double> tree_weight_;
 };
 
-inline void check_width(const Forest& forest, const Target& target) {
+void check_width(const Forest& forest, const Target& target) {
     if (forest.n_columns() != target.n_columns) throw BrokenTree("node values must have one column per target column.");
 }
 
-inline TreesAndRows join_inputs(const Forest& forest, const Table& table, const Target& target,
-                                const TreeRowArrays& rows) {
+TreesAndRows join_inputs(const Forest& forest, const Table& table, const Target& target, const TreeRowArrays& rows) {
     forest.check_column(target);
     check_width(forest, target);
     return {forest.trees(),  forest.has_categories(), rows.view(forest.n_trees(), table.n_rows()),
@@ -125,7 +127,7 @@ inline TreesAndRows join_inputs(const Forest& forest, const Table& table, const 
 }
 
 // The target for scores; the caller checks the rows. Additive trees need no sums of squares.
-inline Target view_target(const TargetArrays& arrays, const SplitCriterion& criterion) {
+Target view_target(const TargetArrays& arrays, const SplitCriterion& criterion) {
     Target target = arrays.view_for_scores();
     target.has_squares = target.has_squares && !criterion.is_additive;
     if (criterion.formula == Formula::kUfi && !target.has_classes() && criterion.is_additive) {
@@ -139,29 +141,27 @@ template <class Job>
 void run_forest_pass(const Job& job, const TreesAndRows& inputs, const Table& table, std::size_t n_threads) {
     const Work work;
     ThreadTeam team(n_threads, run_signal_handlers);
-    ForestPass<Job>(job, inputs, table.rows(), team).run();
+    run_forest_pass(job, inputs, table.rows(), team);
 }
 
-inline TreesAndRows join_score_inputs(const Forest& forest, const Table& table, const TargetArrays& target,
-                                      const TreeRowArrays& rows, const SplitCriterion& criterion) {
+TreesAndRows join_score_inputs(const Forest& forest, const Table& table, const TargetArrays& target,
+                               const TreeRowArrays& rows, const SplitCriterion& criterion) {
     const Target view = view_target(target, criterion);  // checks the columns, which check_codes() relies on
     target.check_rows(table.n_rows());
     target.check_codes();
     return join_inputs(forest, table, view, rows);
 }
 
-inline void bind_score_trees(const Forest& forest, const Table& table, const TargetArrays& target,
-                             const TreeRowArrays& rows, const SplitCriterion& criterion, std::size_t n_threads,
-                             const ScoreArrays& scores) {
+void bind_score_trees(const Forest& forest, const Table& table, const TargetArrays& target, const TreeRowArrays& rows,
+                      const SplitCriterion& criterion, std::size_t n_threads, const ScoreArrays& scores) {
     const TreesAndRows inputs = join_score_inputs(forest, table, target, rows, criterion);
     const ScoreTrees job{criterion, scores.view(forest.n_trees(), table.n_features(), inputs.target)};
     run_forest_pass(job, inputs, table, n_threads);
 }
 
-inline void bind_score_trees_with_influence(const Forest& forest, const Table& table, const TargetArrays& target,
-                                            const TreeRowArrays& rows, const SplitCriterion& criterion,
-                                            std::size_t n_threads, const ScoreArrays& scores,
-                                            const InfluenceArrays& influence) {
+void bind_score_trees_with_influence(const Forest& forest, const Table& table, const TargetArrays& target,
+                                     const TreeRowArrays& rows, const SplitCriterion& criterion, std::size_t n_threads,
+                                     const ScoreArrays& scores, const InfluenceArrays& influence) {
     rows.check_influence(influence.has_inbag());
     const TreesAndRows inputs = join_score_inputs(forest, table, target, rows, criterion);
     const ScoreTreesWithInfluence job{criterion, scores.view(forest.n_trees(), table.n_features(), inputs.target),
@@ -170,10 +170,9 @@ inline void bind_score_trees_with_influence(const Forest& forest, const Table& t
 }
 
 // Adds the influence of evaluation rows with residuals in place of the target: by row and by tree.
-inline void bind_add_residuals(const Forest& forest, const Table& table, const TargetArrays& target,
-                               const TreeRowArrays& rows, const SplitCriterion& criterion, const py::object& residual,
-                               const py::object& tree_weight, std::size_t n_threads, const py::object& by_row,
-                               const py::object& by_tree) {
+void bind_add_residuals(const Forest& forest, const Table& table, const TargetArrays& target, const TreeRowArrays& rows,
+                        const SplitCriterion& criterion, const py::object& residual, const py::object& tree_weight,
+                        std::size_t n_threads, const py::object& by_row, const py::object& by_tree) {
     rows.check_evaluation_weights();
     const TreesAndRows inputs = join_score_inputs(forest, table, target, rows, criterion);
     const std::size_t n_rows = table.n_rows(), n_features = table.n_features(), n_columns = inputs.target.n_columns;
@@ -191,8 +190,8 @@ inline void bind_add_residuals(const Forest& forest, const Table& table, const T
 }
 
 // Sums all rows at the nodes, in the order of the arrays; without squares if `sums` has no columns for them.
-inline void bind_sum_nodes(const Forest& forest, const Table& table, const TargetArrays& arrays, std::size_t n_threads,
-                           const py::object& sums) {
+void bind_sum_nodes(const Forest& forest, const Table& table, const TargetArrays& arrays, std::size_t n_threads,
+                    const py::object& sums) {
     forest.must_be_ensemble();
     Target target = arrays.view(table.n_rows());
     const auto out = write_array<double>("sums", sums, {forest.n_nodes(), kAny});
@@ -203,9 +202,8 @@ inline void bind_sum_nodes(const Forest& forest, const Table& table, const Targe
 }
 
 // Adds the influence of all rows by terms of the nodes, in the order of the arrays.
-inline void bind_add_influence(const Forest& forest, const Table& table, const TargetArrays& arrays,
-                               const TermArrays& terms, const py::object& tree_weight, std::size_t n_threads,
-                               const py::object& eval_influence) {
+void bind_add_influence(const Forest& forest, const Table& table, const TargetArrays& arrays, const TermArrays& terms,
+                        const py::object& tree_weight, std::size_t n_threads, const py::object& eval_influence) {
     forest.must_be_ensemble();
     const auto weights = read_optional<double>("tree_weight", tree_weight, {forest.n_trees()});
     const auto out = write_array<double>("eval_influence", eval_influence, {table.n_rows(), table.n_features()});
@@ -218,8 +216,8 @@ inline void bind_add_influence(const Forest& forest, const Table& table, const T
 }
 
 // Trees in the layout of a device: 16 bytes per node, and the new position of each node.
-inline void bind_lay_out(const Forest& forest, std::size_t n_features, std::size_t n_threads, const py::object& nodes,
-                         const py::object& place) {
+void bind_lay_out(const Forest& forest, std::size_t n_features, std::size_t n_threads, const py::object& nodes,
+                  const py::object& place) {
     if (forest.n_nodes() > kMostNodes) {
         throw py::value_error(
             describe_mismatch("forest", "have fewer than 2^31 nodes", std::to_string(forest.n_nodes())));
@@ -235,9 +233,9 @@ inline void bind_lay_out(const Forest& forest, std::size_t n_features, std::size
 }
 
 // Scores by sums at leaves from a device, and row terms by place. The width of `terms` is that of 0, 1 or 2 roles.
-inline void bind_score_sums(const Forest& forest, std::size_t n_features, const TargetArrays& arrays,
-                            const SplitCriterion& criterion, std::size_t n_threads, const py::object& leaf_sums,
-                            const ScoreArrays& scores, const py::object& terms) {
+void bind_score_sums(const Forest& forest, std::size_t n_features, const TargetArrays& arrays,
+                     const SplitCriterion& criterion, std::size_t n_threads, const py::object& leaf_sums,
+                     const ScoreArrays& scores, const py::object& terms) {
     const Target target = view_target(arrays, criterion);
     check_width(forest, target);
     const ScoreOutput out = scores.view(forest.n_trees(), n_features, target);
@@ -252,6 +250,38 @@ inline void bind_score_sums(const Forest& forest, std::size_t n_features, const 
     const Work work;
     ThreadTeam team(n_threads, run_signal_handlers);
     score_sums({forest.trees(), sums.data, n_features, target}, criterion, out, {into.data, n_roles}, team);
+}
+
+}  // namespace
+
+void add_forest_bindings(py::module_& module) {
+    using O = const py::object&;
+    py::class_<SplitCriterion>(module, "SplitCriterion")
+        .def(py::init(&make_criterion), py::arg("formula"), py::arg("skips"), py::arg("scale"), py::arg("is_additive"));
+    py::class_<ScoreArrays>(module, "Scores")
+        .def(py::init<O, O, O, O, O, O, O, O>(), py::arg("scores"), py::arg("mdi"), py::arg("counted_mdi"),
+             py::arg("magnitude"), py::arg("split_weight"), py::arg("skipped_weight"), py::arg("evaluation_weight"),
+             py::arg("evaluation_impurity"));
+    py::class_<InfluenceArrays>(module, "Influence")
+        .def(py::init<O, O, O, std::int64_t, O>(), py::arg("eval_influence"), py::arg("inbag_influence"),
+             py::arg("bags"), py::arg("first"), py::arg("tree_weight"));
+
+    module.def("sum_nodes", &bind_sum_nodes, py::arg("forest"), py::arg("table"), py::arg("target"),
+               py::arg("n_threads"), py::arg("sums"));
+    module.def("add_influence", &bind_add_influence, py::arg("forest"), py::arg("table"), py::arg("target"),
+               py::arg("terms"), py::arg("tree_weight"), py::arg("n_threads"), py::arg("eval_influence"));
+    module.def("score_trees", &bind_score_trees, py::arg("forest"), py::arg("table"), py::arg("target"),
+               py::arg("rows"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"));
+    module.def("score_trees_with_influence", &bind_score_trees_with_influence, py::arg("forest"), py::arg("table"),
+               py::arg("target"), py::arg("rows"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"),
+               py::arg("influence"));
+    module.def("add_residuals", &bind_add_residuals, py::arg("forest"), py::arg("table"), py::arg("target"),
+               py::arg("rows"), py::arg("criterion"), py::arg("residual"), py::arg("tree_weight"), py::arg("n_threads"),
+               py::arg("by_row"), py::arg("by_tree"));
+    module.def("lay_out", &bind_lay_out, py::arg("forest"), py::arg("n_features"), py::arg("n_threads"),
+               py::arg("nodes"), py::arg("place"));
+    module.def("score_sums", &bind_score_sums, py::arg("forest"), py::arg("n_features"), py::arg("target"),
+               py::arg("criterion"), py::arg("n_threads"), py::arg("leaf_sums"), py::arg("scores"), py::arg("terms"));
 }
 
 }  // namespace truewood

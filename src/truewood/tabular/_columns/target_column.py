@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood._extras import explain_missing
 from truewood._formatting import count, format_number, quote
 from truewood._inputs.groups import read_groups
 from truewood._message import Message
@@ -18,13 +18,16 @@ from truewood.tabular._columns.columns import (
     BOOLEAN,
     CONSTANT,
     DATE,
+    EMPTY,
+    GROUPS,
+    IDENTIFIER,
     NESTED,
     NUMBER,
+    TEXT,
     Column,
     count_infinite,
 )
 from truewood.tabular._columns.dtype_overrides import choose_task
-from truewood.tabular._columns.identifiers import numbers_rows
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._columns.text_values import is_missing
 from truewood.tabular._columns.type_inference import infer_column
@@ -38,6 +41,16 @@ MOST_CLASSES = 10
 MOST_KEPT_CLASSES = 50
 # Largest integer label; larger floats are not exact, and the largest exceed numpy's integers.
 _LARGEST_LABEL = 2.0**53
+# Why a column cannot be the target, by its type.
+WHY_NO_TARGET = {
+    IDENTIFIER: "looks like a row identifier, so there is nothing to predict",
+    GROUPS: "looks like a group identifier, so there is nothing to predict",
+    TEXT: "is free text rather than classes or numbers",
+    DATE: "contains dates rather than classes or numbers",
+    CONSTANT: "is constant, so there is nothing to predict",
+    EMPTY: "has no values, so there is nothing to predict",
+    NESTED: "contains neither numbers nor text",
+}
 # The structured dtype of a survival target in scikit-survival.
 _SURVIVAL_TYPE = np.dtype([("event", np.bool_), ("time", np.float64)])
 
@@ -84,6 +97,19 @@ def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) 
     return is_there
 
 
+def _check_target(column: Column) -> None:
+    """Refuse a target that looks like an identifier or free text, unless the user has chosen a task."""
+    if column.dtype not in (IDENTIFIER, GROUPS, TEXT):
+        return
+    counts = f"{column.values.nunique():,} distinct values in {count(len(column.values), 'row')}"
+    text = f"column {quote(column.name)} ({counts}) {WHY_NO_TARGET[column.dtype]}; choose another target."
+    hint = ""
+    if column.dtype != IDENTIFIER or pd.api.types.is_numeric_dtype(column.values.dtype):
+        hint = "To predict it anyway, pass {task}"
+    task = "regression" if column.dtype == IDENTIFIER else "classification"
+    raise TableError(Message(text, hint, task=task), "target")
+
+
 def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Outcome:
     """Read the target as classes or numbers.
 
@@ -99,17 +125,8 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
         Receives the inferred task.
     """
     column = infer_column(name, given, is_kept=True)
-    if column.dtype in (NESTED, DATE):
-        got = "dates" if column.dtype == DATE else column.dtype
-        raise TableError(
-            f"column {quote(name)} must contain classes or numbers, got {got}; choose another target, or convert the "
-            "column.",
-            "target",
-        )
-    if column.dtype == CONSTANT:
-        raise TableError(
-            f"column {quote(name)} is constant, so there is nothing to predict; choose another target.", "target"
-        )
+    if column.dtype in WHY_NO_TARGET:
+        raise TableError(f"column {quote(name)} {WHY_NO_TARGET[column.dtype]}; choose another target.", "target")
     if n_infinite := count_infinite(column):
         raise TableError(
             f"column {quote(name)} contains infinite numbers, or numbers too large for float32, in "
@@ -117,16 +134,6 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
             "target",
         )
     chosen = task or _choose_task(column)
-    if task is None and chosen == "regression" and numbers_rows(column.values.to_numpy()):
-        raise TableError(
-            Message(
-                f"column {quote(name)} numbers the rows ({len(given):,} different integers with hardly any gap), so "
-                "there is nothing to predict; choose another target.",
-                "If it is a rank, pass {task}",
-                task="regression",
-            ),
-            "target",
-        )
     if chosen == "regression":
         _check_numbers(column, given)
         low, high = format_number(column.values.min()), format_number(column.values.max())
@@ -265,28 +272,35 @@ def find_outcome(
     """
     has_target = find_rows_with_target(table, roles.target, messages)
     if roles.event is None:
+        task = task or choose_task(dtypes, roles.target)
+        if task is None:
+            _check_target(infer_column(roles.target, table[roles.target]))
         given = table[roles.target][has_target].reset_index(drop=True)
-        return has_target, read_outcome(given, roles.target, task or choose_task(dtypes, roles.target), messages)
+        return has_target, read_outcome(given, roles.target, task, messages)
     has_target &= find_rows_with_target(table, roles.event, messages)
     rows = table[has_target].reset_index(drop=True)
     return has_target, read_survival_outcome(rows, roles.target, roles.event, messages)
 
 
-def check_survival_settings(settings: FitSettings, sample_weight: str | None, groups: str | None) -> None:
+def check_survival_settings(
+    settings: FitSettings, sample_weight: str | None, groups: str | None, *, interactions: bool
+) -> None:
     """Refuse settings that survival forests do not support."""
-    if find_spec("sksurv") is None:
-        raise TableError(
-            "survival forests need scikit-survival, which is not installed: pip install 'truewood[scikit-survival]'.",
-            "event",
-        )
+    if (problem := explain_missing("survival forests need", ["sksurv"], "scikit-survival")) is not None:
+        raise TableError(problem, "event")
     if not settings.is_forest:
         raise TableError(f"must be {' or '.join(FORESTS)} for survival targets, got {quote(settings.model)}.", "model")
     unsupported = {"cv": settings.cv, "test_size": settings.test_size, "groups": groups}
     for argument, given in unsupported.items():
         if given is not None:
-            raise TableError("not supported for survival forests, which are scored on out-of-bag rows only.", argument)
+            remedy = "use one row per group instead" if argument == "groups" else "leave it out"
+            raise TableError(
+                f"not supported for survival forests, which are scored on out-of-bag rows only; {remedy}.", argument
+            )
     if sample_weight is not None:
-        raise TableError("not supported for survival targets.", "sample_weight")
+        raise TableError("not supported for survival targets; leave it out.", "sample_weight")
+    if interactions:
+        raise TableError("not supported for survival targets; leave it out.", "interactions")
 
 
 def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: Messages) -> Outcome:

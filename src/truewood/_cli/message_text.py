@@ -7,13 +7,15 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from truewood._arguments import get_keywords
 from truewood._cli.streams import write_message
 from truewood._formatting import in_one_line
+from truewood._importance import importance
 from truewood._message import Message, as_message, get_message
-from truewood.tabular import Messages, TableError
+from truewood.tabular import Messages, TableError, score_saved_model
 from truewood.tabular._errors import UnknownFormatError
 
-# Options that are not spelled like the argument; DATA is not an option.
+# Options that are not spelled like the argument; the others are, with dashes.
 _OPTIONS = {
     "dtypes": "--dtype",
     "saved_model": "--model-file",
@@ -21,18 +23,8 @@ _OPTIONS = {
     "address": "--scheduler or --master",
     "feature_groups": "--group-correlated",
 }
-# Arguments of functions that are options of the command line.
-_ARGUMENTS = (
-    "measure",
-    "groups",
-    "feature_groups",
-    "sample_weight",
-    "random_state",
-    "n_jobs",
-    "alpha",
-    "contributions",
-    "max_depth",
-)
+# Arguments of `importance` that are options, too; its `target` and `model` are not --target and --model.
+_SHARED = ({*get_keywords(importance)} & {*get_keywords(score_saved_model)}) | {"feature_groups"}
 # Arguments that are other options, or follow from options, which are added in parentheses.
 _RELATED = {
     "rows='heldout'": "--test-size",
@@ -43,7 +35,7 @@ _RELATED = {
 }
 # In texts: measure='ufi', contributions=True, groups=, or an argument as the first word. Not in paths (a/groups=1/b).
 _IN_TEXT = re.compile(r"(?<![^\s(])(\w+)=('[^']*'|True|False|\w+\(\))?(?=[\s.,;:)]|$)")
-_FIRST_WORD = re.compile(rf"({'|'.join(_ARGUMENTS)}) (?=must|cannot|needs)")
+_FIRST_WORD = re.compile(rf"({'|'.join(sorted(_SHARED))}) (?=must|cannot|needs)")
 # How libraries report that threads, shared libraries or C++ objects cannot be allocated.
 _NO_MEMORY = re.compile(r"can't start new thread|failed to map segment|bad_alloc|cannot allocate memory", re.IGNORECASE)
 
@@ -59,7 +51,7 @@ def translate(text: str) -> str:
 
     Examples
     --------
-    >>> from truewood._cli.messages import translate
+    >>> from truewood._cli.message_text import translate
     >>> translate("measure='sobol_mda' needs more rows; use measure='ufi'.")
     '--measure sobol_mda needs more rows; use --measure ufi.'
     >>> translate("no tree has evaluation rows; pass rows='heldout'.")
@@ -69,12 +61,12 @@ def translate(text: str) -> str:
     def spell(match: re.Match[str]) -> str:
         if match[0] in _RELATED:
             return f"{match[0]} ({_RELATED[match[0]]})"
-        if match[1] not in _ARGUMENTS:
+        if match[1] not in _SHARED:
             return match[0]
         value = (match[2] or "").strip("'")
-        return _name_option(match[1]) if value in ("", "True", "False") else spell_option(match[1], value)
+        return name_option(match[1]) if value in ("", "True", "False") else spell_option(match[1], value)
 
-    return _FIRST_WORD.sub(lambda match: f"{_name_option(match[1])} ", _IN_TEXT.sub(spell, text), count=1)
+    return _FIRST_WORD.sub(lambda match: f"{name_option(match[1])} ", _IN_TEXT.sub(spell, text), count=1)
 
 
 def spell_option(argument: str, value: Any) -> str:
@@ -82,11 +74,11 @@ def spell_option(argument: str, value: Any) -> str:
 
     Examples
     --------
-    >>> from truewood._cli.messages import spell_option
+    >>> from truewood._cli.message_text import spell_option
     >>> spell_option("drop", ["a b", "-c"]), spell_option("dtypes", {"height": "number"})
     ("--drop 'a b' --drop=-c", '--dtype height=number')
     """
-    option = _name_option(argument)
+    option = name_option(argument)
     if isinstance(value, bool) or argument == "feature_groups":
         return option
     values = [f"{name}={dtype}" for name, dtype in value.items()] if isinstance(value, Mapping) else value
@@ -94,7 +86,8 @@ def spell_option(argument: str, value: Any) -> str:
     return " ".join(f"{option}{'=' if str(item).startswith('-') else ' '}{shlex.quote(str(item))}" for item in values)
 
 
-def _name_option(argument: str) -> str:
+def name_option(argument: str) -> str:
+    """Return the option for an argument."""
     return _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
 
 
@@ -116,7 +109,7 @@ def describe_error(error: Exception) -> str:
     text = message.render(spell_option) if message.hint else translate(message)
     if isinstance(error, TableError):
         reason = as_message(error.reason).render(spell_option)
-        text = reason if error.argument == "table" else f"{_name_option(error.argument)}: {reason}"
+        text = reason if error.argument == "table" else f"{name_option(error.argument)}: {reason}"
     if isinstance(error, UnknownFormatError):
         text += " Files with other names can be passed as standard input: truewood importance - < FILE"
     if isinstance(error, OSError) and error.filename is not None:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
 from helpers.mixed_table import TABLE, find_values, score
-from truewood.tabular._columns.encoding import DateParts
+from truewood.tabular._columns.encoders import DateParts
 
 pytestmark = pytest.mark.any_engine
 

@@ -1,4 +1,4 @@
-"""The surface of a pair of features: means in the cells of both, for plots and reports."""
+"""Surfaces of pairs of features: means in the cells of both, for plots and reports."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from truewood._arguments import find_index
 from truewood._formatting import list_names, quote
+from truewood._read_only import make_read_only, restore_read_only
 
 if TYPE_CHECKING:
     from truewood._results.interactions import Interactions
@@ -18,6 +19,45 @@ Floats = NDArray[np.float64]
 
 # Cells with fewer rows are not drawn as points of a curve.
 FEWEST_ROWS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class JointSurfaces:
+    """Means over the evaluation rows in cells of two features, for some pairs.
+
+    Attributes
+    ----------
+    pairs : ndarray of int64, shape (n_surfaces,)
+        Index of each pair in the result.
+    levels : ndarray of shape (n_features, n_cells)
+        Mean value of each feature in each of its cells, which are quantile ranges or levels; NaN for cells that do not
+        exist, and for features that combine several columns. The cells of a categorical column are its most frequent
+        levels, numbered from 0, and those of a date are in seconds since 1970.
+    level_names : ndarray of str, shape (n_features, n_cells)
+        Names of the levels of categorical columns, and dates; empty for numbers.
+    joint : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+        Mean joint effect: the part of the prediction that only the two features together add. NaN for empty cells.
+    combined : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+        Mean of all that the two features add to the prediction, separately and together.
+    observed : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+        Mean of the target minus the prediction without the two features; NaN if the model predicts a raw score that is
+        not in units of the target.
+    n_rows : ndarray of int64, shape (n_surfaces, n_cells, n_cells)
+        Number of evaluation rows in each cell.
+    """
+
+    pairs: NDArray[np.int64]
+    levels: Floats
+    level_names: NDArray[np.str_]
+    joint: Floats
+    combined: Floats
+    observed: Floats
+    n_rows: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        make_read_only(self)
+
+    __setstate__ = restore_read_only
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,6 @@
 // Threads usually share the trees. If all trees are small and every row evaluates them, threads share the rows instead:
 // a block of rows goes through all trees, because the block and many small trees fit into the cache together. Either
 // way, the order of additions does not depend on the number of threads.
-#pragma once
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,13 +16,15 @@
 #include "influence_pass.hpp"
 #include "leaf_table.hpp"
 #include "node_sums.hpp"
+#include "row_matrix.hpp"
 #include "target.hpp"
 #include "threads.hpp"
 #include "tree.hpp"
 #include "tree_rows.hpp"
-#include "walk.hpp"
 
 namespace truewood {
+
+namespace {
 
 template <class Job>
 class ForestPass {
@@ -92,7 +92,7 @@ private:
     const RowMatrix& rows_;
     ThreadTeam& team_;
     std::unique_ptr<BlockLoader> loader_;
-    // One of them for jobs that add influence.
+    // Jobs that add influence have one of these two.
     std::optional<InfluencePass> influence_pass_;
     std::optional<LookUpPass> look_up_pass_;
     std::vector<Worker> workers_;
@@ -328,5 +328,18 @@ private:
         }
     }
 };
+
+}  // namespace
+
+template <class Job>
+void run_forest_pass(const Job& job, const TreesAndRows& inputs, const RowMatrix& rows, ThreadTeam& team) {
+    ForestPass<Job>(job, inputs, rows, team).run();
+}
+
+template void run_forest_pass(const ScoreTrees&, const TreesAndRows&, const RowMatrix&, ThreadTeam&);
+template void run_forest_pass(const ScoreTreesWithInfluence&, const TreesAndRows&, const RowMatrix&, ThreadTeam&);
+template void run_forest_pass(const AddResiduals&, const TreesAndRows&, const RowMatrix&, ThreadTeam&);
+template void run_forest_pass(const SumNodes&, const TreesAndRows&, const RowMatrix&, ThreadTeam&);
+template void run_forest_pass(const AddInfluence&, const TreesAndRows&, const RowMatrix&, ThreadTeam&);
 
 }  // namespace truewood
