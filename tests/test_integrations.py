@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import truewood as tw
+from helpers.docs_pages import ROOT
 from helpers.installed import lacks_any
 from truewood.integrations import SkoreCheck
 
@@ -136,3 +138,10 @@ def test_reports_of_skore_take_the_check():
         assert found["section"] == "tip"
         assert "first: signal." in found["explanation"]
         assert "TRUEWOOD" in summary._repr_html_()
+
+
+def test_documentation_of_the_check_exists():
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    page, _, heading = SkoreCheck.docs_url.removeprefix(urls["Documentation"]).partition(".html#")
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert f"## {heading}\n" in text

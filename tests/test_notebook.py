@@ -32,6 +32,7 @@ groups = tw.correlated_groups(X)
 test = tw.permutation_test(forest, X, y, n_permutations=3, random_state=0)
 folds = tw.cross_importance(forest, X, y, cv=3)
 selector = tw.UnbiasedSelector(forest).fit(X, y)
+pairs = tw.interactions(fitted, X, y, features=["a", "b", "<b>c</b>"])
 """
 PLOTS = [
     *(f"result.plot({kind!r})" for kind in ("bar", "compare", "box", "rank", "classes")),
@@ -43,11 +44,12 @@ PLOTS = [
     "comparison.plot()",
     "groups.plot()",
     "test.plot()",
+    *(f"pairs.plot({kind!r})" for kind in ("bar", "heatmap", "surface", "curves")),
     "tw.ImportanceDisplay.from_estimator(fitted, X, y)",
     "tw.ImportanceDisplay.from_result(result, kind='compare').figure_;",
     "figure, axes = plt.subplots(1, 2)\nresult.plot(ax=axes[0])\nexplanation.plot(ax=axes[1]);",
 ]
-VIEWS = ["result", "folds", "explanation", "comparison", "groups", "test", "selector"]
+VIEWS = ["result", "folds", "explanation", "comparison", "groups", "test", "selector", "pairs"]
 CHARTS = ["result", "folds", "explanation"]
 VEGA = "application/vnd.vega.v5+json"
 NO_CHARTS = ["result  # without altair", "explanation  # without altair"]

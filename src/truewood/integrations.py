@@ -51,7 +51,7 @@ class SkoreCheck:
 
     code = "TRUEWOOD"
     title = "Features look important on training rows only"
-    docs_url: str | None = None
+    docs_url = "https://truewood.github.io/truewood/howto/integrations.html#skore"
     severity: Literal["tip"] = "tip"
     slow = False
 

@@ -118,9 +118,12 @@ def test_an_unknown_model_is_refused(model):
 
 
 def test_formats_that_cannot_be_read_are_refused_with_the_reason():
-    onnx = pytest.importorskip("onnx")
-    with pytest.raises(TypeError, match=r"ModelProto.*training rows.*converted from"):
-        tw.importance(onnx.ModelProto(), X, y)
+    # The classes by name and module, as protobuf and onnxruntime define them.
+    places = {"ModelProto": "onnx.onnx_ml_pb2", "InferenceSession": "onnxruntime.capi.onnxruntime_inference_collection"}
+    for name, module in places.items():
+        converted = type(name, (), {"__module__": module})()
+        with pytest.raises(TypeError, match=rf"{name}.*training rows.*converted from"):
+            tw.importance(converted, X, y)
 
 
 def test_a_model_on_a_server_is_refused_with_the_reason():

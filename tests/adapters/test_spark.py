@@ -35,6 +35,7 @@ from helpers.spark_models import (
 from truewood._exceptions import TrainingRowsError
 from truewood.adapters import open_model
 from truewood.tabular._models.saved_model import view_spark
+from truewood.testing import check_adapter
 
 # pyspark warns of new releases of pandas.
 pytestmark = [
@@ -83,6 +84,11 @@ def test_leaves_are_those_of_spark(case, saved, engine):
     own = find_leaves(model, rows)
     for read in (model, saved):
         assert np.array_equal(number_leaves(saved.trees, route(read, rows)), own)
+
+
+@pytest.mark.parametrize("name", ["tree of classes", "forest of numbers", "boosted classes"])
+def test_spark_models_pass_the_contract(name):
+    check_adapter(fit(name), read_vectors(make_features()[1]))
 
 
 def test_some_splits_are_on_categories_and_some_keep_the_right_set():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from truewood.tabular._columns.target import WHY_NO_TARGET
 
 from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import TableError, describe_table
+from truewood.tabular._columns.target_column import WHY_NO_TARGET
 
 pytestmark = pytest.mark.any_engine
 

@@ -1,4 +1,4 @@
-"""scikit-learn's AdaBoost over trees."""
+"""scikit-learn's AdaBoost over trees, and imbalanced-learn's RUSBoostClassifier."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def open_model(model: Any) -> TreeModel:
     name = type(model).__name__
     if other is not None:
         raise TypeError(f"{name} must be fit over decision trees, got {type(other).__name__}.")
-    if is_classifier(model):
+    if hasattr(model, "samplers_"):  # RUSBoostClassifier of imbalanced-learn
+        why_no_bags, training = "fit each tree to a sample of the rows, weighted by the trees before it", None
+    elif is_classifier(model):
         why_no_bags = "fit every tree to all rows, with weights"
         training = TrainingRecord(
             n_rows=int(trees[0].tree_.n_node_samples[0]),
