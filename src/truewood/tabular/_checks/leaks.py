@@ -55,7 +55,8 @@ _WORTH_OF_PAIR = 10.0
 _MOST_NAMED = 5
 # Maximum expected number of words that match the classes by chance.
 _MOST_BY_CHANCE = 1e-3
-# In fewer texts, a word that is right 97% of the time may be right in all: in 200 texts, once in 400 tables.
+# Minimum number of texts in which words are checked. A word that is right 97% of the time may be right in all: in 200
+# texts, once in 400 tables.
 _FEWEST_TEXTS = 200
 # Maximum number of words per text, and of classes.
 _MOST_WORDS, _MOST_CLASSES = 50, 50
@@ -255,8 +256,6 @@ def _measure_levels(levels: NDArray[np.int64], target: _Target) -> float | None:
 
 def _measure_texts(values: pd.Series[Any], target: _Target, order: NDArray[np.int64]) -> float:
     """Measure the share that mostly unique texts determine, by a number in each or by words that mark classes."""
-    if len(values) < _FEWEST_TEXTS:
-        return 0.0
     texts = ["" if missing else str(value) for value, missing in zip(values, values.isna(), strict=True)]
     shares = [0.0]
     found = [_NUMBER.findall(text) for text in texts]
@@ -265,7 +264,7 @@ def _measure_texts(values: pd.Series[Any], target: _Target, order: NDArray[np.in
         # Numbers that rise with the row number identify rows.
         if numbers.notna().mean() >= _MOSTLY_THERE and not _runs_on(numbers.iloc[order].dropna()):
             shares.append(_measure_numbers(numbers, target))
-    if not target.are_ranks:
+    if not target.are_ranks and len(texts) >= _FEWEST_TEXTS:
         shares.append(_measure_words(texts, target))
     return float(np.nanmax(shares))
 
