@@ -87,6 +87,42 @@ def test_counts_of_leaks_and_alarms_are_the_committed_ones():
         assert figure in " ".join(text.split())
 
 
+def test_counts_of_injected_leaks_and_identifiers_are_the_committed_ones():
+    text = " ".join((DOCS / "reference" / "tables.md").read_text(encoding="utf-8").split())
+    table = pd.read_csv(ROOT / "experiments" / "tables" / "injected.csv", keep_default_na=False)
+    kinds, are_groups = table["kind"], table["injected"].str.startswith("groups:")
+    rows = {
+        "leaks of numbers": kinds == "number leak",
+        "leaks of classes": kinds == "class leak",
+        "leaks from other rows of a time series": kinds == "time series leak",
+        "columns that should be used": kinds == "control",
+    }
+    for name in table.loc[kinds == "identifier", "name"].unique():
+        is_named = (kinds == "identifier") & (table["name"] == name)
+        rows |= {f"row identifiers named `{name}`": is_named & ~are_groups}
+        rows |= {f"group identifiers named `{name}`": is_named & are_groups}
+    for label, are_in in rows.items():
+        assert f"| {label} | {table['left_out'][are_in].sum()} of {table['tables'][are_in].sum()} |" in text
+    numbers = table[kinds == "number leak"].set_index("injected")
+    left_out, beside = numbers["left_out"], numbers["others_left_out"]
+    of_sum, of_ratio = "sum with another column", "ratio to another column"
+    for figure in (
+        f"to {sum(kinds == 'nothing')} public tables",
+        f"20 quantile bins in {left_out['20 quantile bins']} of {numbers['tables'].max()}",
+        f"2 digits in {left_out['rounded to 2 digits']}, a number within a text in {left_out['text with unit']}",
+        f"correlation of 0.999 in {left_out['noise, correlation 0.999']}",
+        f"values missing in {left_out['half of the rows, others missing']}",
+        f"1 digit in {left_out['rounded to 1 digit']}",
+        f"permuted in {left_out['exact for 90%, others permuted']}",
+        f"found in {left_out[of_sum]} and ratios in {left_out[of_ratio]}",
+        f"in {int(beside[of_sum])} and {int(beside[of_ratio])} of these",
+        f"The {table['left_out'][kinds == 'control'].sum()} false alarms",
+    ):
+        assert figure in text
+    never = ["4 quantile bins", "flag: highest tenth", "two dates that lie it apart", "noise, correlation 0.99"]
+    assert (left_out[never] == 0).all()
+
+
 def test_figures_beside_skrub_are_the_committed_ones():
     text = " ".join((DOCS / "reference" / "tables.md").read_text(encoding="utf-8").split())
     table = pd.read_csv(ROOT / "experiments" / "tables" / "skrub.csv", index_col="table")
