@@ -110,6 +110,20 @@ def test_encoders_that_see_other_levels_in_other_folds():
     assert result.pairs[result.select()].tolist() == [[1, 2]]
 
 
+def test_folds_control_for_features_outside_the_pairs(monkeypatch):
+    X, y = draw(200)
+    forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
+    every = tw.cross_interactions(forest, X, y, cv=2)
+    pair = tw.cross_interactions(forest, X, y, cv=2, features=[1, 2])
+    np.testing.assert_allclose(pair.values, every.values[every.find_pair(1, 2)], rtol=1e-9)
+    np.testing.assert_allclose(pair.null_std_error, every.null_std_error[every.find_pair(1, 2)], rtol=1e-9)
+    # If there are more than a few, those with splits that reduce the training impurity most, in all folds.
+    monkeypatch.setattr("truewood._scoring.pair_choice._MOST_OTHERS", 1)
+    few = tw.cross_interactions(forest, X, y, cv=2, features=[1, 2])
+    assert few.values[0] != pair.values[0]
+    assert few.values[0] == pytest.approx(pair.values[0], abs=3 * pair.null_std_error[0])
+
+
 def test_features_by_array():
     X, y = draw(120)
     model = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3)

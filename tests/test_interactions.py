@@ -136,7 +136,7 @@ def test_scores_do_not_depend_on_the_mean_of_y():
 
 
 def test_a_feature_group_interacts_as_a_whole():
-    X, y = draw()
+    X, y = draw(seed=1)
     groups = {"both": [0, 3], "last": [4]}
     result = tw.interactions(fit(X, y), X, y, feature_groups=groups)
     assert result.feature_names.tolist() == ["both", "x1", "x2", "last"]
@@ -167,7 +167,7 @@ def test_only_pairs_of_the_features_asked_for():
     assert result.pairs.tolist() == [[0, 1], [0, 3], [1, 3]]
     assert result.n_possible == 3
     every = tw.interactions(forest, table, "y")
-    np.testing.assert_allclose(result.values[0], every.values[every.find_pair("a", "b")], rtol=0.2)
+    np.testing.assert_allclose(result.values[0], every.values[every.find_pair("a", "b")], rtol=1e-9)
 
 
 def test_many_pairs_are_chosen_from_the_trees_alone():
@@ -206,34 +206,34 @@ def test_too_dependent_features_have_no_p_value():
 
 
 def test_weights_of_two_count_a_row_twice():
-    X, y = draw(300)
+    X, y = draw(430)
     model = fit(*draw(seed=1))
-    weight = np.where(np.arange(300) < 150, 2.0, 1.0)
-    twice = np.concatenate([np.arange(150), np.arange(300)])
+    weight = np.where(np.arange(430) < 86, 2.0, 1.0)
+    twice = np.concatenate([np.arange(86), np.arange(430)])  # 8 knots, with or without the copies
     weighted = tw.interactions(model, X, y, rows="heldout", sample_weight=weight)
-    near = X[twice] + 1e-4 * np.random.default_rng(0).normal(size=(450, 5))
+    near = X[twice] + 1e-4 * np.random.default_rng(0).normal(size=(516, 5))
     repeated = tw.interactions(model, near, y[twice], rows="heldout")
-    # Not the same, because knots and degrees of freedom follow the number of rows.
+    # Not the same, because quantiles and degrees of freedom follow the number of rows.
     np.testing.assert_allclose(weighted.values, repeated.values, atol=0.02)
-    zero = np.where(np.arange(300) < 150, 1.0, 0.0)
+    zero = np.where(np.arange(430) < 200, 1.0, 0.0)
     left_out = tw.interactions(model, X, y, rows="heldout", sample_weight=zero)
-    alone = tw.interactions(model, X[:150], y[:150], rows="heldout")
+    alone = tw.interactions(model, X[:200], y[:200], rows="heldout")
     np.testing.assert_allclose(left_out.values, alone.values, rtol=1e-9, atol=1e-12)
 
 
 def test_grouped_rows_have_errors_by_group():
-    X, y = draw(300, seed=3)
+    X, y = draw(600, seed=3)
     model = fit(*draw(seed=1))
     alone = tw.interactions(model, X, y, rows="heldout")
-    single = tw.interactions(model, X, y, rows="heldout", groups=np.arange(300))
+    single = tw.interactions(model, X, y, rows="heldout", groups=np.arange(600))
     np.testing.assert_allclose(single.null_std_error, alone.null_std_error)
     # Four rows that are nearly the same are worth as much as one.
-    near = np.repeat(X, 4, axis=0) + 1e-4 * np.random.default_rng(0).normal(size=(1200, 5))
-    four = tw.interactions(model, near, np.repeat(y, 4), rows="heldout", groups=np.arange(1200) // 4)
+    near = np.repeat(X, 4, axis=0) + 1e-4 * np.random.default_rng(0).normal(size=(2400, 5))
+    four = tw.interactions(model, near, np.repeat(y, 4), rows="heldout", groups=np.arange(2400) // 4)
     plain = tw.interactions(model, near, np.repeat(y, 4), rows="heldout")
-    assert four.n_groups == 300
+    assert four.n_groups == 600
     np.testing.assert_allclose(four.null_std_error / plain.null_std_error, 2.0, rtol=0.05)
-    few = tw.interactions(model, X, y, rows="heldout", groups=np.arange(300) % 5)
+    few = tw.interactions(model, X, y, rows="heldout", groups=np.arange(600) % 5)
     assert "5" in few.inference_unavailable
     with pytest.raises(ValueError, match="5"):
         few.interval()
@@ -300,13 +300,39 @@ def test_threads_and_engines_change_nothing():
 def test_level_and_power():
     """Additive effects are called interactions in at most 7% of the tests; half a product is always found."""
     rejected, found = [], []
-    for seed in range(12):
+    for seed in range(40):
         for joint, into in ((0.0, rejected), (0.5, found)):
             X, y = draw(seed=seed, joint=joint)
             result = tw.interactions(fit(X, y, max_features=0.5), X, y)
             into.append(result.p_value <= 0.05)
     assert np.mean(rejected) <= 0.07
     assert np.mean([p[0] for p in found]) == 1.0
+
+
+def draw_proxy(seed, n_rows=400):
+    """Column 4 is a noisy product of columns 0 and 1; y adds up the columns."""
+    X, y = draw(n_rows, seed, joint=0.0)
+    X[:, 4] = 0.8 * X[:, 0] * X[:, 1] + 0.6 * X[:, 4]
+    return X, y + X[:, 4]
+
+
+@pytest.mark.statistical
+def test_a_product_that_stands_in_for_another_feature_is_no_interaction():
+    """The model uses the product of columns 0 and 1, since that predicts column 4."""
+    p_value = [
+        tw.interactions(fit(*draw_proxy(seed), max_features=0.5), *draw_proxy(1000 + seed), rows="heldout").p_value[0]
+        for seed in range(40)
+    ]
+    assert np.mean(np.array(p_value) <= 0.05) <= 0.07
+
+
+def test_scores_control_for_features_outside_the_pairs():
+    model, test = fit(*draw_proxy(0)), draw_proxy(1)
+    every = tw.interactions(model, *test, rows="heldout")
+    pair = tw.interactions(model, *test, rows="heldout", features=[0, 1])
+    np.testing.assert_allclose(pair.values, every.values[:1], rtol=1e-9)
+    np.testing.assert_allclose(pair.null_std_error, every.null_std_error[:1], rtol=1e-9)
+    assert np.isnan(pair.surfaces.levels[2:]).all()
 
 
 @pytest.mark.filterwarnings("ignore:.*in every bag")

@@ -27,11 +27,17 @@ class Sample:
     y: np.ndarray
     make: Callable[[int], Any]
     train: tuple[np.ndarray, np.ndarray]
+    sample_weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class Design:
-    """How to draw a data set, which pairs interact, and which pair to report on its own."""
+    """How to draw a data set, which pairs interact, and which pair to report on its own.
+
+    `rows` is "oob", "heldout" or "folds"; models of folds are fit by `cross_interactions`. With `is_weighted`, rows
+    have random weights; with `n_per_group`, as many consecutive rows form a cluster.
+    """
 
     name: str
     draw_rows: Draw
@@ -41,14 +47,18 @@ class Design:
     true_pairs: frozenset[tuple[int, int]] = frozenset()
     make: Callable[[int], Any] = field(default=lambda seed: forest(seed))
     most: int = 1000
+    is_weighted: bool = False
+    n_per_group: int | None = None
 
     def draw(self, seed: int) -> Sample:
         """Draw a data set and fit a model."""
         rng = np.random.default_rng([seed, 20261118])
         train = self.draw_rows(rng, self.n_rows)
-        model = self.make(seed).fit(*train)
-        X, y = train if self.rows == "oob" else self.draw_rows(rng, self.n_rows)
-        return Sample(model, X, y, self.make, train)
+        weight = rng.exponential(size=self.n_rows) + 0.1 if self.is_weighted else None
+        model = self.make(seed) if self.rows == "folds" else self.make(seed).fit(*train, sample_weight=weight)
+        X, y = self.draw_rows(rng, self.n_rows) if self.rows == "heldout" else train
+        groups = None if self.n_per_group is None else np.arange(self.n_rows) // self.n_per_group
+        return Sample(model, X, y, self.make, train, weight, groups)
 
 
 def forest(seed: int, n_trees: int = 60) -> RandomForestRegressor:
@@ -159,17 +169,69 @@ def strong(correlation: float) -> Draw:
     return draw
 
 
-def many(n_true: int) -> Draw:
+def many(n_true: int, strength: float = 1.0) -> Draw:
     """30 features, five of them with main effects, and up to three products."""
 
     def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
         X = rng.normal(size=(n, 30))
         y = main_effects(X) + X[:, 4] + rng.normal(size=n)
         for first, second in MANY[:n_true]:
-            y = y + X[:, first] * X[:, second]
+            y = y + strength * X[:, first] * X[:, second]
         return X, y
 
     return draw
+
+
+def proxy(kind: str, strength: float, p: int = 6) -> Draw:
+    """Additive effects, one of them of a noisy function of the first two features, or of three."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.normal(size=(n, p))
+        joint = {
+            "product": X[:, 0] * X[:, 1],
+            "sign": np.sign(X[:, 0] * X[:, 1]),
+            "distance": (np.abs(X[:, 0] - X[:, 1]) - 2 / np.sqrt(np.pi)) / np.sqrt(2 - 4 / np.pi),
+            "product of three": X[:, 0] * X[:, 1] * np.sign(X[:, 3]),
+        }[kind]
+        X[:, 4] = strength * joint + np.sqrt(1 - strength**2) * X[:, 4]
+        return X, main_effects(X) + X[:, 4] + rng.normal(size=n)
+
+    return draw
+
+
+def shadow(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """A product of the first two features, and a sixth one that is correlated with the first."""
+    X, y = additive(joint=product)(rng, n)
+    X[:, 5] = 0.8 * X[:, 0] + 0.6 * X[:, 5]
+    return X, y
+
+
+def clusters(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Clusters of five rows, with columns and errors that are partly the same in a cluster."""
+    X = 0.8 * np.repeat(rng.normal(size=(n // 5, 6)), 5, axis=0) + 0.6 * rng.normal(size=(n, 6))
+    return X, main_effects(X) + np.repeat(rng.normal(size=n // 5), 5) + rng.normal(size=n)
+
+
+def two_outputs(joint: Callable[[np.ndarray], np.ndarray] | None = None) -> Draw:
+    """Two outputs; a joint effect is in the second one only."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.normal(size=(n, 6))
+        second = X[:, 0] - X[:, 4] + rng.normal(size=n)
+        return X, np.column_stack(
+            [main_effects(X) + rng.normal(size=n), second if joint is None else second + joint(X)]
+        )
+
+    return draw
+
+
+def rare_class_joint(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three classes, one of them with 7% of the rows; two features together make it more frequent."""
+    X = rng.normal(size=(n, 6))
+    rare = 0.02 + 0.2 * ((X[:, 0] > 0) & (X[:, 1] > 0))
+    common = 0.3 + 0.25 * (X[:, 2] > 0) + 0.1 * np.tanh(X[:, 3])
+    drawn = rng.random(n)
+    return X, np.where(drawn < rare, 2, np.where(drawn < rare + common, 1, 0))
 
 
 MANY = [(0, 1), (2, 3), (4, 5)]
@@ -238,6 +300,45 @@ DESIGNS = [
     Design("boosting, product, held out", additive(joint=product), "heldout", 500, true_pairs=FIRST, make=boost),
     Design("boosted log-odds, product, held out", log_odds(0.8), "heldout", 1000, true_pairs=FIRST, make=boost_classes),
     Design("30 features, 3 products", many(3), n_rows=1000, true_pairs=frozenset(MANY), most=30),
+    *(
+        Design(f"proxy of a {kind}, strength {strength}, held out", proxy(kind, strength), "heldout")
+        for kind in ("product", "sign", "distance", "product of three")
+        for strength in (0.5, 0.8, 0.95)
+    ),
+    *(
+        Design(f"boosting, proxy of a {kind}, held out", proxy(kind, 0.8), "heldout", 500, make=boost)
+        for kind in ("product", "sign", "distance", "product of three")
+    ),
+    Design("proxy of a product, out of bag", proxy("product", 0.8)),
+    Design("proxy of a sign, out of bag", proxy("sign", 0.8)),
+    Design("proxy of a product, 1,000 rows, held out", proxy("product", 0.8), "heldout", 1000, most=80),
+    Design("proxy of a product, 30 features, held out", proxy("product", 0.8, 30), "heldout", 500, most=40),
+    Design("shadow of a feature that interacts", shadow, focus=(1, 5), true_pairs=FIRST),
+    Design("folds", additive(), "folds"),
+    Design("boosting, folds", additive(), "folds", make=boost),
+    Design("boosting, product, folds", additive(joint=product), "folds", true_pairs=FIRST, make=boost),
+    Design("weights, out of bag", additive(), is_weighted=True),
+    Design("weights, held out", additive(), "heldout", is_weighted=True),
+    Design("weights, product, out of bag", additive(joint=product), true_pairs=FIRST, is_weighted=True),
+    Design("clusters, held out", clusters, "heldout", n_per_group=5),
+    Design("clusters, folds", clusters, "folds", n_per_group=5),
+    Design("two outputs", two_outputs()),
+    Design("two outputs, product", two_outputs(product), true_pairs=FIRST),
+    Design("rare class, joint", rare_class_joint, make=class_forest, n_rows=600, true_pairs=FIRST),
+    Design("boosting, 30 features, held out", many(0), "heldout", 500, make=boost, most=40),
+    Design(
+        "boosting, 30 features, 3 products, held out",
+        many(3),
+        "heldout",
+        1000,
+        true_pairs=frozenset(MANY),
+        make=boost,
+        most=40,
+    ),
+    *(
+        Design(f"correlation {rho}, 8,000 rows, held out", additive(correlation=rho), "heldout", 8000, most=20)
+        for rho in (0.3, 0.5, 0.7)
+    ),
 ]
 
 PEER_DESIGNS = [
@@ -245,4 +346,15 @@ PEER_DESIGNS = [
     Design("weak product", additive(8, joint=lambda X: 0.5 * product(X)), "heldout", true_pairs=FIRST),
     Design("product, correlation 0.5", additive(8, correlation=0.5, joint=product), "heldout", true_pairs=FIRST),
     Design("three-way", additive(8, joint=three_way), "heldout", true_pairs=frozenset(combinations(range(3), 2))),
+    Design("30 features, 3 weak products", many(3, 0.5), "heldout", true_pairs=frozenset(MANY)),
+]
+
+# Designs whose intervals are compared with the expected score.
+COVERAGE = [
+    "additive, out of bag",
+    "additive, held out",
+    "product",
+    "product, held out",
+    "xor",
+    "boosting, product, held out",
 ]

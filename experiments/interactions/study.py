@@ -1,11 +1,12 @@
 """Level, power and ranking of `truewood.interactions`, on simulated data sets with known interactions.
 
     python experiments/interactions/study.py run [--designs NAME ...] [--data-sets N]
+    python experiments/interactions/study.py coverage [--data-sets N]
     python experiments/interactions/study.py peers [--data-sets N]
     python experiments/interactions/study.py summary
 
-`run` appends one line per data set to data_sets.csv, `peers` to peers.csv; both continue where they stopped. `summary`
-writes summary.csv and prints it.
+`run` appends one line per data set to data_sets.csv, `coverage` to coverage.csv, `peers` to peers.csv; all continue
+where they stopped. `summary` writes summary.csv and prints all results.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import csv
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from designs import DESIGNS, PEER_DESIGNS, Design
+from designs import COVERAGE, DESIGNS, PEER_DESIGNS, Design, Sample
 from peers import PEERS
 from sklearn.metrics import roc_auc_score
 
@@ -60,13 +61,21 @@ class Progress:
             writer.writerow(row)
 
 
+def find_interactions(design: Design, sample: Sample) -> tw.Interactions:
+    """Test all pairs on the rows of the design."""
+    options = {"sample_weight": sample.sample_weight, "groups": sample.groups}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if design.rows == "folds":
+            return tw.cross_interactions(sample.model, sample.X, sample.y, progress=False, **options)
+        return tw.interactions(sample.model, sample.X, sample.y, rows=design.rows, **options)
+
+
 def score(design: Design, seed: int) -> dict[str, Any]:
     """Test all pairs in one data set."""
     sample = design.draw(seed)
     start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = tw.interactions(sample.model, sample.X, sample.y, rows=design.rows)
+    result = find_interactions(design, sample)
     seconds = time.perf_counter() - start
     pairs = [tuple(pair) for pair in result.pairs.tolist()]
     is_true = np.array([pair in design.true_pairs for pair in pairs])
@@ -100,6 +109,26 @@ def run(names: list[str] | None, n_data_sets: int) -> None:
             if (names and design.name not in names) or (design.name, str(seed)) in done or seed >= design.most:
                 continue
             progress.add({"design": design.name, "seed": seed, **score(design, seed)})
+
+
+def run_coverage(n_data_sets: int) -> None:
+    """Intervals of the reported pair; the expected score of a fitted model is its score on 8,000 new rows."""
+    progress = Progress(HERE / "coverage.csv", ["design", "seed", "value", "low", "high", "expected"])
+    done = progress.read_done()
+    for seed in range(n_data_sets):
+        for design in DESIGNS:
+            if design.name not in COVERAGE or (design.name, str(seed)) in done:
+                continue
+            sample = design.draw(seed)
+            result = find_interactions(design, sample)
+            pair, expected = result.find_pair(*design.focus), np.nan
+            if design.rows == "heldout":
+                X, y = design.draw_rows(np.random.default_rng([seed, 1]), 8000)
+                expected = find_interactions(design, replace(sample, X=X, y=y)).values[pair]
+            numbers = [result.values[pair], *(end[pair] for end in result.interval()), expected]
+            names = progress.fields[2:]
+            lines = dict(zip(names, (f"{number:.6g}" for number in numbers), strict=True))
+            progress.add({"design": design.name, "seed": seed, **lines})
 
 
 def run_peers(n_data_sets: int) -> None:
@@ -154,6 +183,13 @@ def summarize() -> None:
     summary = pd.DataFrame(lines)
     summary.to_csv(HERE / "summary.csv", index=False, lineterminator="\n")
     print(summary.to_string(index=False))
+    path = HERE / "coverage.csv"
+    if path.exists():
+        # Out of bag, the expected score is that of new data sets: the mean.
+        table = pd.read_csv(path)
+        expected = table["expected"].fillna(table.groupby("design")["value"].transform("mean"))
+        table["covered"] = (table["low"] <= expected) & (expected <= table["high"])
+        print(table.groupby("design", sort=False)["covered"].agg(["mean", "sem", "count"]).round(3).to_string())
     path = HERE / "peers.csv"
     if path.exists():
         peers = pd.read_csv(path)
@@ -165,12 +201,14 @@ def summarize() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["run", "peers", "summary"])
+    parser.add_argument("task", choices=["run", "coverage", "peers", "summary"])
     parser.add_argument("--designs", nargs="+")
     parser.add_argument("--data-sets", type=int, default=60)
     given = parser.parse_args()
     if given.task == "run":
         run(given.designs, given.data_sets)
+    elif given.task == "coverage":
+        run_coverage(given.data_sets)
     elif given.task == "peers":
         run_peers(given.data_sets)
     summarize()

@@ -73,7 +73,7 @@ def cross_interactions(
     cv : int, splitter or iterable, default=None
         How to split the rows, as in `cross_importance`; each row may be held out at most once.
     features : sequence of int or str, default=None
-        Names or indices of features; only pairs of these are scored. None means all features.
+        Names or indices of features; only pairs of these are scored, as in `interactions`. None means all features.
     max_pairs : int, default=500
         Maximum number of pairs to score. If there are more, raise it or pass `features`: unlike `interactions`, folds
         cannot choose pairs on training rows, because every row is scored in one of the folds.

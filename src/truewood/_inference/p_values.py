@@ -87,7 +87,12 @@ def find_critical_value(level: Any) -> float:
 
 
 def find_interval(values: Floats, null_std_error: Floats, std_error: Floats, level: float) -> tuple[Floats, Floats]:
-    """Confidence limits of the expected scores, shape (n_features,).
+    """Confidence limits of the expected scores at a level such as 0.95, shape (n_features,); see `find_limits`."""
+    return find_limits(values, null_std_error, std_error, find_critical_value(level))
+
+
+def find_limits(values: Floats, null_std_error: Floats, std_error: Floats, z: Floats | float) -> tuple[Floats, Floats]:
+    """Confidence limits of the expected scores, of the shape that the arguments broadcast to.
 
     An expected score is in the interval if the score is at most z standard errors from it (Wilson's method):
     `null_std_error` at an expected score of zero, `std_error` at the observed score, and variances on the line
@@ -99,14 +104,13 @@ def find_interval(values: Floats, null_std_error: Floats, std_error: Floats, lev
         Scores.
     null_std_error, std_error : ndarray of shape (n_features,)
         Their standard errors, see `Errors`.
-    level : float
-        Share of data sets with an interval that covers the expected score.
+    z : float or ndarray
+        Critical value, positive.
     """
-    z = find_critical_value(level)
     low, high = values - z * null_std_error, values + z * null_std_error
     least = np.maximum(values, z * null_std_error)
     in_bag = np.maximum(std_error**2 - null_std_error**2, 0.0) * np.maximum(values, 0.0)
-    shift = z**2 / 2 * np.divide(in_bag, least**2, out=np.zeros_like(values), where=least > 0)
+    shift = z**2 / 2 * np.divide(in_bag, least**2, out=np.zeros_like(least), where=least > 0)
     half = np.sqrt((z * null_std_error) ** 2 + 2 * shift * values + shift**2)
     return np.where(low > 0, values + shift - half, low), np.where(high > 0, values + shift + half, high)
 

@@ -1,10 +1,12 @@
 """Scores of pairs of features, with standard errors: how much of the residual target a joint effect explains.
 
 The target minus the additive part of the prediction, r, and the joint effect g are both regressed on functions that do
-not combine the two features: an additive basis of each, the predictions without one of them or without both, and a
-curve of each other feature. The score is the mean product of the two residuals. The regression makes the score zero on
-average without an interaction, even if the features depend on each other: neither part of the product then has a
-component that the regressors explain, and only the product of two approximation errors is left.
+not combine the two features: an additive basis of each feature, and the predictions without one of the two or without
+both; if there are too few rows for all bases, some features have a curve instead. The score is the mean product of the
+two residuals. The regression makes the score zero on average without an interaction, even if the features depend on
+each other: neither part of the product then has a component that the regressors explain, and only the product of two
+approximation errors is left. The other features are among the regressors because the joint effect may stand in for one
+of them: where a feature is a noisy product of j and k, a model uses that product, too.
 
 Out-of-bag rows have two roles: a row evaluates some trees and is in bag for the others. The joint effect at a row is
 (nearly) a sum over in-bag rows, g_l = sum_i K_li e_i, and the variance of sum_l e_l g_l is that of its terms plus the
@@ -26,6 +28,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from truewood._inference.additive_basis import ROWS_PER_REGRESSOR
+from truewood._inference.pair_regression import ColumnRegression, Residuals, WeightedBases
 from truewood._inference.standard_errors import find_cluster_correction, find_cluster_shortage, find_row_shortage
 from truewood._inputs.groups import sum_row_groups
 
@@ -33,16 +36,9 @@ Floats = NDArray[np.float64]
 
 # Canonical correlation of the additive bases of two features above which p-values are withheld.
 MOST_DEPENDENT = 0.85
-# Curves of other features: one per this many rows, those of the largest main effects.
-_ROWS_PER_CURVE = 20
-# Singular values below this share of the largest are zero.
-_RANK = 1e-7
-# Joint effects that regressors explain up to this share of their square are additive.
-_ADDITIVE = 1e-18
-# Larger leverages are replaced by this.
-_MOST_LEVERAGE = 0.9
-# Number of pairs whose joint effects fit into the processor's cache.
-_BLOCK_PAIRS = 16
+# Rows times pairs whose joint effects are regressed together, at least and at most as many pairs.
+_BLOCK_VALUES = 1 << 20
+_LEAST_BLOCK, _LARGEST_BLOCK = 16, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +54,7 @@ class PairScores:
     dependence : ndarray of shape (n_pairs,)
         Canonical correlation of the additive bases of the two features, adjusted for chance.
     taken_out : ndarray of shape (n_pairs,)
-        How much the regression changed the score: what dependence between the features could have added to it.
+        How much the regression changed the score: what dependence between features could have added to it.
     """
 
     values: Floats
@@ -129,22 +125,24 @@ class PairScorer:
         self._size = None
         if rows.groups is not None:
             self._size = np.bincount(rows.groups).astype(np.float64)
-        curvature = np.ones_like(rows.residual) if rows.curvature is None else rows.curvature
+        n_units = len(share) if self._size is None else len(self._size)
         with _use_one_thread():
-            self._bases = [_orthonormalize(basis - np.average(basis, axis=0, weights=share)) for basis in bases]
-            self._columns = [
-                _ColumnRegression(rows, bases, np.sqrt(share * curvature[:, c]), c)
-                for c in range(rows.residual.shape[1])
-            ]
+            self._bases, self._columns = WeightedBases(bases, np.sqrt(share)), []
+            for c in range(rows.residual.shape[1]):
+                own = self._bases
+                if rows.curvature is not None:
+                    own = WeightedBases(bases, np.sqrt(share * rows.curvature[:, c]))
+                column = ColumnRegression(own, rows.residual[:, c], rows.prediction[:, c], rows.main[:, :, c], n_units)
+                self._columns.append(column)
         self.problem = self._find_problem()
 
     def _find_problem(self) -> str | None:
-        n_rows, n_basis = len(self._rows.weight), sorted(basis.shape[1] for basis in self._bases)
+        n_rows = len(self._rows.weight)
         if (problem := find_row_shortage(n_rows)) is not None:
             return problem
         if self._size is not None and (problem := find_cluster_shortage(self._size)) is not None:
             return problem
-        n_regressors = 3 + sum(n_basis[-2:]) + max(column.n_common for column in self._columns)
+        n_regressors = 3 + max(column.n_common + column.n_own for column in self._columns)
         if n_rows < ROWS_PER_REGRESSOR * n_regressors:
             return (
                 f"tests of pairs need {ROWS_PER_REGRESSOR} evaluation rows for each of the {n_regressors} regressors "
@@ -168,11 +166,11 @@ class PairScorer:
         n_threads : int
             Number of threads, which share the pairs.
         """
-        starts = range(0, len(pairs), _BLOCK_PAIRS)
+        n_block = int(np.clip(_BLOCK_VALUES // len(self._rows.weight), _LEAST_BLOCK, _LARGEST_BLOCK))
         with _use_one_thread():
             parts = Parallel(n_jobs=n_threads, require="sharedmem")(
-                delayed(self._score_block)(pairs, slice(start, min(start + _BLOCK_PAIRS, len(pairs))), take_joint)
-                for start in starts
+                delayed(self._score_block)(pairs, slice(start, min(start + n_block, len(pairs))), take_joint)
+                for start in range(0, len(pairs), n_block)
             )
         return PairScores.join(parts)
 
@@ -186,7 +184,7 @@ class PairScorer:
         left = [column.take_out_common(own) for column, own in zip(self._columns, joint, strict=True)]
         scored = np.zeros((5, len(own_pairs)))
         for k, (first, second) in enumerate(own_pairs):
-            scored[3, k] = self._measure_dependence(first, second)
+            scored[3, k] = self._bases.measure_dependence(first, second)
             if not shares_path[k]:
                 continue
             found = [
@@ -197,156 +195,34 @@ class PairScorer:
             scored[4, k] = abs(plain[k] / self._rows.n_averaged - scored[0, k])
         return PairScores(*scored)
 
-    def _measure(self, found: list[_Residuals], *, is_in_bag: bool) -> tuple[float, float, float]:
+    def _measure(self, found: list[Residuals], *, is_in_bag: bool) -> tuple[float, float, float]:
         """Score of a pair and its standard errors, given the residuals in each column."""
         n_rows, n_averaged = len(self._rows.weight), self._rows.n_averaged
         value = sum(float(own.left @ own.effects[0]) / (n_rows - own.n_regressors) for own in found) / n_averaged
-
-        def add(role: int, *, is_noise: bool = False) -> Floats:
-            """Contributions of rows, or groups of rows, by the joint effect of all trees (0) or of half (1 and 2)."""
-            rows = sum(own.inflation * (own.left - own.effects[0] * is_noise) * own.effects[role] for own in found)
-            contributions = np.asarray((rows - np.mean(rows)) / (n_rows * n_averaged))
-            if self._rows.groups is None or self._size is None:
-                return contributions
-            return sum_row_groups(contributions[:, np.newaxis], self._rows.groups, len(self._size))[:, 0]
-
+        # Contributions of rows, by the joint effect of all trees and of each half.
+        contributions = self._sum_groups(sum(own.inflation * own.left * own.effects for own in found))
         correction = 1.0 if self._size is None else find_cluster_correction(self._size)
-        squares = float((add(0) ** 2).sum())
+        squares = float(contributions[0] @ contributions[0])
         tested, spread = (1.0 + self._reciprocity) * squares, (1.0 + self._reciprocity) ** 2 * squares
         if is_in_bag:
             # The sums of products of the two halves exceed those of all trees only because of noise.
-            tested += float(np.clip((add(1) * add(2)).sum(), 0.0, tested))
-            noise = (add(1, is_noise=True) * add(2, is_noise=True)).sum()
-            spread = max(tested, spread + 3.0 * float(np.clip(noise, 0.0, None)))
+            tested += float(np.clip(contributions[1] @ contributions[2], 0.0, tested))
+            noise = self._sum_groups(
+                sum(own.inflation * (own.left - own.effects[0]) * own.effects[1:] for own in found)
+            )
+            spread = max(tested, spread + 3.0 * float(np.clip(noise[0] @ noise[1], 0.0, None)))
         return value, float(np.sqrt(correction * tested)), float(np.sqrt(correction * spread))
 
-    def _measure_dependence(self, first: int, second: int) -> float:
-        """Largest canonical correlation of two bases, minus its expectation for independent features."""
-        a, b = self._bases[first], self._bases[second]
-        if not a.shape[1] or not b.shape[1]:
-            return 0.0
-        n_rows = len(a)
-        largest = float(np.linalg.svd(a.T @ b, compute_uv=False)[0]) ** 2
-        chance = min((np.sqrt(a.shape[1]) + np.sqrt(b.shape[1])) ** 2 / n_rows, 0.99)
-        return float(np.sqrt(np.clip((largest - chance) / (1.0 - chance), 0.0, 1.0)))
+    def _sum_groups(self, products: Any) -> Floats:
+        """Contributions of rows, or groups of rows, to a score, given products of residuals, (n_effects, n_rows)."""
+        contributions: Floats = products - products.mean(axis=1, keepdims=True)
+        contributions /= products.shape[1] * self._rows.n_averaged
+        if self._rows.groups is None or self._size is None:
+            return contributions
+        return sum_row_groups(contributions.T, self._rows.groups, len(self._size)).T
 
 
 def _use_one_thread() -> AbstractContextManager[Any]:
     """Limit linear algebra to one thread: on small matrices, several threads would mostly wait for each other."""
     limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
     return limits
-
-
-@dataclass(frozen=True, eq=False)
-class _Residuals:
-    """Residuals of a pair in one column of the target, each times the root of the row's weight.
-
-    Parameters
-    ----------
-    left : ndarray of shape (n_rows,)
-        Of the target minus the additive part of the prediction.
-    effects : ndarray of shape (n_effects, n_rows)
-        Of the joint effect of all trees and, out of bag, of each half of them.
-    inflation : ndarray of shape (n_rows,)
-        Factor that corrects contributions for the leverage of rows, as in HC3.
-    n_regressors : int
-        Number of regressors.
-    """
-
-    left: Floats
-    effects: Floats
-    inflation: Floats
-    n_regressors: int
-
-
-class _ColumnRegression:
-    """Regressions in one column of the target; regressors of all pairs are partialled out first (Frisch & Waugh).
-
-    Functions of rows are the rows of matrices here, so that each is contiguous.
-    """
-
-    def __init__(self, rows: EvaluatedRows, bases: list[Floats], root_weight: Floats, column: int) -> None:
-        self._root, n_rows = root_weight, len(root_weight)
-        main = rows.main[:, :, column]
-        # The curve of a feature: its main effect as a function of the feature alone.
-        curves = np.empty((len(bases), n_rows))
-        for j, basis in enumerate(bases):
-            span = _orthonormalize(root_weight[:, np.newaxis] * np.hstack([np.ones((n_rows, 1)), basis]))
-            curves[j] = span @ (span.T @ (root_weight * main[:, j]))
-        most = max(1, n_rows // _ROWS_PER_CURVE)
-        size = ((curves - curves.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-        largest = np.sort(np.argsort(-size, kind="stable")[:most])
-        self._common = _orthonormalize(np.vstack([root_weight, curves[largest]]).T)
-        self.n_common = self._common.shape[1]
-        self._bases = [np.ascontiguousarray(_orthonormalize(self.take_out_common(basis.T).T).T) for basis in bases]
-        self._residual = rows.residual[:, column]
-        self._left = self.take_out_common(self._residual)
-        self._prediction = self.take_out_common(rows.prediction[:, column])
-        self._main = self.take_out_common(main.T)
-        self._leverage = [(basis**2).sum(axis=0) for basis in [self._common.T, *self._bases]]
-        self._scale = float(np.sqrt((self._prediction**2).sum()))
-
-    def take_out_common(self, values: Floats) -> Floats:
-        """Residuals of functions of rows given the curves of all features, times the root of the row's weight.
-
-        The last axis is the row.
-        """
-        weighted: Floats = np.multiply(values, self._root, order="C").reshape(-1, len(self._root))
-        weighted -= (weighted @ self._common) @ self._common.T
-        return weighted.reshape(values.shape)
-
-    def multiply(self, joint: Floats) -> Floats:
-        """Mean products of the target minus the additive part with joint effects, without a regression, (n_pairs,)."""
-        weight = self._root**2
-        centered = joint - (joint @ weight / weight.sum())[:, np.newaxis]
-        products: Floats = np.einsum("pn,pn->p", (self._residual + joint) * weight, centered) / len(weight)
-        return products
-
-    def regress(self, first: int, second: int, effects: Floats) -> _Residuals:
-        """Regress the target and the joint effects on functions that do not combine two features."""
-        joint = effects[0]
-        without_first, without_second = (self._prediction - self._main[j] for j in (first, second))
-        without_both = without_first - self._main[second] + joint
-        values = np.stack([self._left + joint, *effects, without_first, without_second, without_both])
-        a, b = self._bases[first], self._bases[second]
-        inverse, n_basis = _invert(_join_blocks(a @ b.T))
-        coefficients = np.hstack([values @ a.T, values @ b.T]) @ inverse
-        values -= coefficients[:, : len(a)] @ a + coefficients[:, len(a) :] @ b
-        values, functions = values[:-3], values[-3:]
-        size = np.sqrt((functions**2).sum(axis=1, keepdims=True))
-        functions = np.divide(functions, size, out=np.zeros_like(functions), where=size > _RANK * self._scale)
-        inverse, n_functions = _invert(functions @ functions.T)
-        values = values - (values @ functions.T @ inverse) @ functions
-        residual = values[1:]
-        if (residual[0] ** 2).sum() <= _ADDITIVE * (joint**2).sum():
-            residual = np.zeros_like(residual)
-        leverage = self._leverage[0] + self._leverage[1 + first] + self._leverage[1 + second]
-        return _Residuals(
-            left=values[0],
-            effects=residual,
-            inflation=1.0 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE)),
-            n_regressors=self.n_common + n_basis + n_functions,
-        )
-
-
-def _join_blocks(overlap: Floats) -> Floats:
-    """Products of the columns of two orthonormal bases."""
-    n, m = overlap.shape
-    joined = np.eye(n + m)
-    joined[:n, n:], joined[n:, :n] = overlap, overlap.T
-    return joined
-
-
-def _invert(products: Floats) -> tuple[Floats, int]:
-    """Pseudoinverse and rank of a matrix of products of columns."""
-    values, vectors = np.linalg.eigh(products)
-    is_kept = values > _RANK * max(values.max(initial=0.0), _RANK)
-    kept = vectors[:, is_kept]
-    inverse: Floats = (kept / values[is_kept]) @ kept.T
-    return inverse, int(np.count_nonzero(is_kept))
-
-
-def _orthonormalize(columns: Floats) -> Floats:
-    """An orthonormal basis of the span of the columns, shape (n_rows, rank)."""
-    left, values, _ = np.linalg.svd(columns, full_matrices=False)
-    return np.ascontiguousarray(left[:, values > _RANK * max(values.max(initial=0.0), _RANK)])

@@ -48,7 +48,7 @@ class Interactions:
     null_std_error : ndarray of shape (n_pairs,)
         Standard errors under the null hypothesis of no interaction, used by `p_value`.
     bias_bound : ndarray of shape (n_pairs,)
-        Upper bound on the bias of a score because the two features are dependent; p-values and intervals allow for it.
+        Upper bound on the bias of a score because features are dependent; p-values and intervals allow for it.
     dependence : ndarray of shape (n_pairs,)
         How strongly the two features depend on each other, from 0 to 1: the largest correlation of functions of each.
     pairs : ndarray of int64, shape (n_pairs, 2)

@@ -22,8 +22,8 @@ from truewood._scoring.inputs import make_scoring_inputs
 from truewood._scoring.interactions import EvaluatedPairs, check_model, find_top, make_interactions
 from truewood._scoring.joint_effects import find_effects
 from truewood._scoring.joint_surfaces import make_surfaces
-from truewood._scoring.pair_choice import list_pairs
-from truewood._scoring.pair_rows import PairRows, find_kept, find_used, has_units, number_pairs, read_rows
+from truewood._scoring.pair_choice import find_used, list_pairs
+from truewood._scoring.pair_rows import PairRows, find_kept, has_units, number_pairs, read_rows
 from truewood._scoring.results import find_groupings
 from truewood.adapters import open_model
 
@@ -51,8 +51,10 @@ class FoldPairs:
         Which columns form which feature.
     pairs : ndarray of int64, shape (n_pairs, 2)
         The pairs.
+    used : ndarray of int64, shape (n_used,)
+        The features of pairs, then the others that scores control for.
     columns : list of list of str
-        Names of the columns of each feature of a pair; an encoder may create others in other folds.
+        Names of the columns of each used feature; an encoder may create others in other folds.
     notes : tuple of str
         Caveats.
     """
@@ -64,6 +66,7 @@ class FoldPairs:
     n_trees: int
     grouping: Grouping
     pairs: Pairs
+    used: NDArray[np.int64]
     columns: list[list[str]]
     notes: tuple[str, ...]
 
@@ -101,11 +104,11 @@ def find_fold_pairs(
             notes = (*notes, caveat)
     pairs = list_pairs(groupings[0].names.tolist(), features)
     check_n_pairs(len(pairs), max_pairs)
-    used, local = find_used(pairs)
+    used, local = find_used(tree_model, groupings[0], pairs)
     effects = find_effects(inputs, number_pairs(groupings[0], used, local), 1)
     is_kept = find_kept(inputs, effects.is_evaluated)
     listed = inputs.data.matrix.names.tolist() if parts.encoding is None else parts.encoding.inputs
-    data = take_inputs(X, listed, groupings[0].names[used].tolist(), inputs.data.n_rows)
+    data = take_inputs(X, listed, groupings[0].names[np.unique(pairs)].tolist(), inputs.data.n_rows)
     rows = read_rows(inputs, parts.y, groupings[0], used, effects, is_kept, data)
     if not tree_model.is_additive:
         # The origin of the target differs between folds.
@@ -120,6 +123,7 @@ def find_fold_pairs(
         tree_model.n_trees,
         groupings[0],
         pairs,
+        used,
         [groupings[-1].names[np.flatnonzero(groupings[0].group_of == feature)].tolist() for feature in used],
         notes,
     )
@@ -145,34 +149,41 @@ def join_fold_pairs(
             )
         if part.joint.shape[2] != first.joint.shape[2]:
             raise ValueError("folds must have the same classes, but some lack a class; pass cv=StratifiedKFold().")
-    numbers = np.concatenate([test[part.is_kept] for test, part in zip(folds.test, parts, strict=True)])
-    order = np.argsort(numbers, kind="stable")
+    # Where folds chose other features to control for, those that all of them chose.
+    used = first.used[[all(feature in part.used for part in parts) for feature in first.used]]
+    places = [[part.used.tolist().index(feature) for feature in used] for part in parts]
+    local = np.searchsorted(np.unique(first.pairs), first.pairs)
+    kept = np.concatenate([test[part.is_kept] for test, part in zip(folds.test, parts, strict=True)])
+    order = np.argsort(kept, kind="stable")
 
     def join(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate(arrays)[order]
 
-    own_groups = None if clusters is None else np.unique(clusters[numbers[order]], return_inverse=True)[1]
+    own_groups = None if clusters is None else np.unique(clusters[kept[order]], return_inverse=True)[1]
     evaluated = [part.rows.rows for part in parts]
     curvature = [rows.curvature for rows in evaluated if rows.curvature is not None]
     rows = EvaluatedRows(
         residual=join([rows.residual for rows in evaluated]),
         prediction=join([rows.prediction for rows in evaluated]),
-        main=join([rows.main for rows in evaluated]),
+        main=join([rows.main[:, own] for rows, own in zip(evaluated, places, strict=True)]),
         weight=join([rows.weight for rows in evaluated]),
         curvature=join(curvature) if curvature else None,
         n_averaged=evaluated[0].n_averaged,
         groups=own_groups,
     )
-    n_used = len(first.rows.numbers)
-    names = [[part.columns[j] for part in parts] for j in range(n_used)]
+    names = [[part.columns[own[j]] for part, own in zip(parts, places, strict=True)] for j in range(len(used))]
+
+    def join_feature(feature: int, arrays: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
+        return _align([own[place[feature]] for own, place in zip(arrays, places, strict=True)], names[feature])
+
+    numbers, are_categories = [part.rows.numbers for part in parts], [part.rows.are_categories for part in parts]
     joined = PairRows(
         rows,
         join([part.rows.target for part in parts]),
-        [join(_align([part.rows.numbers[j] for part in parts], names[j])) for j in range(n_used)],
-        [np.any(_align([part.rows.are_categories[j] for part in parts], names[j]), axis=0) for j in range(n_used)],
+        [join(join_feature(j, numbers)) for j in range(len(used))],
+        [np.any(join_feature(j, are_categories), axis=0) for j in range(len(used))],
         join([part.rows.data for part in parts]),
     )
-    used, local = find_used(first.pairs)
     joint = join([part.joint for part in parts])
     scorer = joined.make_scorer(folds.measure_reciprocity(folds.weigh(sample_weight)))
     scores = scorer.score(local, lambda block, column: joint[np.newaxis, :, block, column].swapaxes(1, 2), n_threads)

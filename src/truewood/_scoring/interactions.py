@@ -27,8 +27,8 @@ from truewood._scoring.inputs import (
 )
 from truewood._scoring.joint_effects import RowEffects, find_effects
 from truewood._scoring.joint_surfaces import make_surfaces
-from truewood._scoring.pair_choice import choose_pairs, list_pairs
-from truewood._scoring.pair_rows import find_kept, find_used, has_units, number_pairs, read_rows
+from truewood._scoring.pair_choice import choose_pairs, find_used, list_pairs
+from truewood._scoring.pair_rows import find_kept, has_units, number_pairs, read_rows
 from truewood._scoring.path_values import count_columns
 from truewood._scoring.results import find_groupings
 from truewood.adapters import TreeModel, open_model
@@ -151,7 +151,7 @@ def evaluate_pairs(
     inputs: ScoringInputs, y: Any, grouping: Grouping, pairs: Pairs, data: NDArray[Any], n_threads: int
 ) -> EvaluatedPairs:
     """Score pairs, as many at a time as fit into memory."""
-    used, local = find_used(pairs)
+    used, local = find_used(inputs.tree_model, grouping, pairs)
     n_at_once = max(1, _MOST_VALUES // (inputs.data.n_rows * count_columns(inputs.tree_model)))
     first, *others = (local[start : start + n_at_once] for start in range(0, len(pairs), n_at_once))
     effects = find_effects(inputs, number_pairs(grouping, used, first), n_threads)

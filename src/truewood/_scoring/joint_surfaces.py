@@ -32,7 +32,7 @@ def make_surfaces(
     """Means over cells of pairs of features."""
     cells, levels = dict[int, NDArray[np.int64]](), np.full((n_features, _N_CELLS), np.nan)
     level_names = np.full((n_features, _N_CELLS), "", dtype=object)
-    for place, feature in enumerate(used.tolist()):
+    for place, feature in enumerate(used[: rows.data.shape[1]].tolist()):  # the others are in no pair
         cells[feature], means, names = _cut_column(pd.Series(rows.data[:, place]).infer_objects())
         levels[feature, : len(means)], level_names[feature, : len(names)] = means, names
     n_columns, place_of = joint.shape[2], {feature: place for place, feature in enumerate(used.tolist())}

@@ -1,4 +1,4 @@
-"""Which pairs of features to test: those that are asked for, or those whose splits share paths."""
+"""Which pairs of features to test, those asked for or those whose splits share paths, and what to control for."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from truewood._arguments import find_index
 from truewood._formatting import list_names, quote
 from truewood._inputs.groups import Grouping
 from truewood._scoring.node_means import read_fitted_means
+from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters import TreeModel
 
 Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 
 _BATCH_NODES = 1 << 18
+# Most features outside all pairs whose functions are taken out of scores.
+_MOST_OTHERS = 100
 
 
 def list_pairs(names: list[str], features: Sequence[int | str] | None) -> Pairs:
@@ -48,6 +51,23 @@ def choose_pairs(tree_model: TreeModel, grouping: Grouping, pairs: Pairs, max_pa
     return np.column_stack(np.divmod(best, n_features))
 
 
+def find_used(tree_model: TreeModel, grouping: Grouping, pairs: Pairs) -> tuple[NDArray[np.int64], Pairs]:
+    """The features of pairs, ascending, then others of the model, and the pairs by position among these.
+
+    Scores control for the other features: if there are too many, for those with the largest training gain.
+    """
+    used, local = np.unique(pairs, return_inverse=True)
+    others = np.setdiff1d(np.arange(len(grouping.names)), used)
+    if len(others) > _MOST_OTHERS:
+        total = np.zeros(len(grouping.names))
+        for trees in tree_model.split_trees(most_nodes=_BATCH_NODES):
+            ensemble = read_fitted_means(tree_model, trees)
+            feature = grouping.group_of[ensemble.feature[ensemble.splits]]
+            total += np.bincount(feature, weights=_measure_gain(ensemble), minlength=len(total))
+        others = np.sort(others[np.argsort(-total[others], kind="stable")[:_MOST_OTHERS]])
+    return np.concatenate([used, others]), local.reshape(pairs.shape)
+
+
 def _find_feature(feature: Any, names: list[str]) -> int:
     found = find_index(feature, names)
     if found is not None:
@@ -63,12 +83,7 @@ def _sum_shared_gain(tree_model: TreeModel, grouping: Grouping) -> tuple[NDArray
     n_features, totals = len(grouping.names), dict[int, float]()
     for trees in tree_model.split_trees(most_nodes=_BATCH_NODES):
         ensemble = read_fitted_means(tree_model, trees)
-        splits, (left, right) = ensemble.splits, ensemble.split_children
-        total = ensemble.weight[left] + ensemble.weight[right]
-        product = np.divide(
-            ensemble.weight[left] * ensemble.weight[right], total, out=np.zeros(len(splits)), where=total > 0
-        )
-        gain = product * ((ensemble.value[left] - ensemble.value[right]) ** 2).sum(axis=1)
+        splits, gain = ensemble.splits, _measure_gain(ensemble)
         feature = grouping.group_of[ensemble.feature].astype(np.int64)
         above, at = ensemble.parent[splits], np.arange(len(splits))
         is_below = above != splits
@@ -84,3 +99,12 @@ def _sum_shared_gain(tree_model: TreeModel, grouping: Grouping) -> tuple[NDArray
             above = ensemble.parent[above]
     keys = np.array(sorted(totals), dtype=np.int64)
     return keys, np.array([totals[pair] for pair in keys.tolist()])
+
+
+def _measure_gain(ensemble: TreeEnsemble) -> Floats:
+    """Training gain of each split."""
+    left, right = ensemble.split_children
+    total = ensemble.weight[left] + ensemble.weight[right]
+    product = np.divide(ensemble.weight[left] * ensemble.weight[right], total, out=np.zeros(len(left)), where=total > 0)
+    gain: Floats = product * ((ensemble.value[left] - ensemble.value[right]) ** 2).sum(axis=1)
+    return gain

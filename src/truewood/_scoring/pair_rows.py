@@ -42,8 +42,8 @@ class PairRows:
         The columns of each feature.
     are_categories : list of ndarray of bool, shape (n,)
         Whether they contain codes of categories.
-    data : ndarray of shape (n_rows, n_used)
-        The features as columns of the caller's table; missing for those that combine several columns.
+    data : ndarray of shape (n_rows, n)
+        The features of pairs as columns of the caller's table; missing for those that combine several columns.
     """
 
     rows: EvaluatedRows
@@ -63,12 +63,6 @@ class PairRows:
         weight, mean = self.rows.weight, np.average(self.target, axis=0, weights=self.rows.weight)
         variance = np.average((self.target - mean) ** 2, axis=0, weights=weight).sum()
         return float(variance) / self.rows.n_averaged
-
-
-def find_used(pairs: Pairs) -> tuple[NDArray[np.int64], Pairs]:
-    """The features of pairs, ascending, and the pairs by position among these."""
-    used, local = np.unique(pairs, return_inverse=True)
-    return used, local.reshape(pairs.shape)
 
 
 def has_units(tree_model: TreeModel) -> bool:
