@@ -1,4 +1,4 @@
-"""Leaks and identifiers that were not written along the patterns of the checks, injected into public tables.
+"""Leaks and identifiers, most of them not written along the patterns of the checks, injected into public tables.
 
     pip install statsmodels scikit-survival
     python experiments/tables/injected.py
