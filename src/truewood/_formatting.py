@@ -58,7 +58,7 @@ def format_percents(percents: Iterable[float]) -> list[str]:
 def _write_percent(percent: float, n_decimals: int) -> str:
     """Write a percentage without its unit; `n_decimals` from 10 on."""
     if percent < 0:
-        return f"-{_write_percent(-percent, n_decimals)}".replace("-<", ">-")
+        return f"-{_write_percent(-percent, n_decimals)}".replace("-<0.01", "-0.00")
     if percent == 0:
         return "0"
     if percent < _SMALLEST_PERCENT:

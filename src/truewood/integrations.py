@@ -33,7 +33,7 @@ class SkoreCheck:
     alpha : float, default=0.05
         Largest adjusted p-value of a significant feature.
     min_share : float, default=0.1
-        Minimum share of the total MDI that features without significance must hold together to be reported.
+        Minimum share of the total MDI that all features without significance have together for them to be reported.
 
     Attributes
     ----------

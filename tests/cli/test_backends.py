@@ -112,12 +112,21 @@ def test_spark_reads_a_saved_model_of_spark(tmp_path, call):
             "--drop: ",
         ),
         (["--model-file", "./m.ubj", "--backend", "dask", "--drop", "a"], "b, c, d, kind, w"),
+        (["--model-file", "./m.ubj", "--backend", "dask", "--scheduler", "none://x"], "pass another address"),
     ],
 )
 def test_what_does_not_go_together(arguments, words, folder, refuse):
     if "dask" in arguments and lacks_any(["dask"]):
         pytest.skip("needs Dask")
     refuse(["./rows", "--target", "y", *arguments], [words])
+
+
+def test_dask_names_a_remedy_for_broken_files(folder, tmp_path, refuse):
+    if lacks_any(["dask"]):
+        pytest.skip("needs Dask")
+    (tmp_path / "broken.parquet").write_bytes(b"broken")
+    arguments = ["--target", "y", "--model-file", str(folder / "m.ubj"), "--backend", "dask"]
+    refuse([str(tmp_path / "broken.parquet"), *arguments], ["broken.parquet", "complete Parquet file"])
 
 
 @needs_spark

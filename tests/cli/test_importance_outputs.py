@@ -251,9 +251,12 @@ def test_correlated_columns_are_scored_together(tmp_path, capsys):
     pytest.importorskip("altair")
     TABLE.assign(x2=TABLE["x"] ** 3).to_csv(tmp_path / "data.csv", index=False)
     command = ["importance", str(tmp_path / "data.csv"), "--target", "y", "--n-estimators", "20", "--drop", "amount"]
+    assert main(command) == 0
+    assert "--group-correlated" in capsys.readouterr().out
     assert main([*command, "--group-correlated", "--output", str(tmp_path / "out.html")]) == 0
     printed = capsys.readouterr()
     assert "x + x2" in printed.out
+    assert "--group-correlated" not in printed.out
     assert not find_lacking(printed.err, "1 group", "0.7")
     assert "x, x2</td><td>" in (tmp_path / "out.html").read_text(encoding="utf-8")
     assert main([*command, "--group-correlated", "0.999", "--json"]) == 0

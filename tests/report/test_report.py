@@ -190,6 +190,8 @@ def test_a_model_no_better_than_chance_is_called_so(tmp_path):
     result.report(tmp_path / "report.html")
     text = read_words(tmp_path / "report.html")
     assert re.search(r"chance.*\b6 features\b", text)
+    result.report(tmp_path / "report.html", warnings=["its importances are meaningless"])
+    assert read_words(tmp_path / "report.html").count("meaningless") == 1
 
 
 def test_the_level_of_significance_is_the_readers(result, tmp_path):

@@ -128,7 +128,7 @@ BAD_FILES = {
     "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz", "gzip"]),
     "no gzip": ("a.csv.gz", CSV, ["a.csv.gz", "gzip"]),
     "broken parquet": ("a.parquet", b"PAR1" + GARBAGE + b"PAR1", ["a.parquet", "Parquet"]),
-    "cut parquet": ("a.parquet", GARBAGE, ["a.parquet", "Parquet"]),
+    "cut parquet": ("a.parquet", GARBAGE, ["a.parquet", "Parquet", "Save the file again"]),
     "broken feather": ("a.feather", GARBAGE, ["a.feather", "Feather"]),
     "all labels differ": (
         "a.csv",

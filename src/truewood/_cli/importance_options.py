@@ -159,7 +159,7 @@ def _add_output(group: Any) -> None:
         nargs="?",
         const=0.7,
         metavar="THRESHOLD",
-        help="score columns together if their rank correlation is at least THRESHOLD (%(const)s if omitted)",
+        help="score columns together if their average rank correlation is at least THRESHOLD (%(const)s if omitted)",
     )
     add_result_options(group, ".html (report), .csv, .md, .json (for truewood.load), .png, .svg or .pdf")
     group.add_argument(

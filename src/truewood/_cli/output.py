@@ -274,7 +274,10 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     lines.append(
         "Biased rank: rank by mean decrease in impurity on the training rows, the basis of feature_importances_."
     )
-    lines += map(str, list_caveats(result, check_table(result, score.X, score.feature_groups)))
+    check = check_table(result, score.X, score.feature_groups)
+    lines += map(str, list_caveats(result, check))
+    if check is not None and check.correlations.pairs and score.feature_groups is None:
+        lines.append("To score correlated features as groups, pass --group-correlated.")
     directions = find_directions(result, score.explanation, alpha)
     if score.explanation is None or directions is None or not any(direction.word for direction in directions):
         return lines

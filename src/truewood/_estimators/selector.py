@@ -57,8 +57,8 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         scores, so that the next step of a pipeline has input. With 0, none are added; if no feature passes, `transform`
         warns and returns no columns, as scikit-learn's selectors do. Ignored with `k`.
     rows : {"oob", "heldout"} or sequence of array-like, default="oob"
-        The rows that each tree is scored on, see `importance`. Must be "oob" without `prefit`, because a tree was
-        trained on all other rows.
+        The rows that each tree is scored on, see `importance`. Must be "oob" without `prefit`, because each
+        tree was trained on all rows except its out-of-bag rows.
     measure : str, default="auto"
         Name of the measure, one of `measures()`. Measures without p-values need `k`.
     feature_groups : dict or sequence, default=None

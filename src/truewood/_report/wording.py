@@ -66,7 +66,7 @@ def write_page_summary(result: ImportanceResult, alpha: float, target: str | Non
     """Write the summary, with a warning in front if the model predicts no better than chance."""
     summary = write_summary(result, alpha, target=target, with_level=False, longest=_LONGEST_NAME)
     if is_no_better_than_chance(result):
-        return f"No evidence that the model predicts better than chance, so importances are meaningless. {summary}"
+        return f"No evidence that the model predicts better than chance, so do not rely on what follows. {summary}"
     return summary
 
 

@@ -30,8 +30,9 @@ class Explanation:
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
-        How much splits on the feature changed the prediction along the row's paths. For classifiers, and with several
-        outputs or raw scores, the last axis is the class or output.
+        How much splits on the feature changed the prediction along the row's paths. The last axis, the class or
+        output, exists only for classifiers whose trees predict classes, and with several outputs or raw scores: boosted
+        trees with a single raw score for two classes have no such axis.
     base_values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         The prediction before any split. Base values plus values are the prediction of the trees that were not trained
         on the row: class proportions or means for forests, risks for survival forests, raw scores for boosted
@@ -136,8 +137,8 @@ class Explanation:
         row : int or None, default=None
             Index of the row for "waterfall".
         output : int, str or None, default=None
-            Index or name of the class or output; None for the only one, for the second of two, or for the one with the
-            largest mean absolute effects of more than two. The plot names it.
+            Index or name of the class or output; None for the only one, for the second of two; with more than
+            two, None means the one with the largest mean absolute effects. The plot names it.
         top : int or None, default=20
             Number of features to show, those with the largest effects; None shows all.
         ax : matplotlib Axes, default=None

@@ -50,7 +50,8 @@ class Interactions:
     bias_bound : ndarray of shape (n_pairs,)
         Upper bound on the bias of a score because features are dependent; p-values and intervals allow for it.
     dependence : ndarray of shape (n_pairs,)
-        How strongly the two features depend on each other, from 0 to 1: the largest correlation of functions of each.
+        How strongly the two features depend on each other, from 0 to 1: the largest correlation between a
+        function of one and a function of the other.
     pairs : ndarray of int64, shape (n_pairs, 2)
         Indices of the two features of each pair.
     feature_names : ndarray of str, shape (n_features,)

@@ -67,7 +67,7 @@ class ScoresWithErrors:
 
     @property
     def total_p_value(self) -> float:
-        """One-sided p-value of all features together: do the model's splits predict evaluation rows at all?
+        """One-sided p-value of all features together: do the splits predict the target on evaluation rows?
 
         If they do not, the importances are meaningless. 1 for a model without splits, NaN without inference and for
         "sobol_mda".

@@ -48,4 +48,6 @@ def name_damage(name: str, kind: str) -> Iterator[None]:
         if isinstance(error, MemoryError) and type(error).__module__ == "builtins":
             raise
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-        raise TableError(f"{name} cannot be read as {kind}: {shorten(reason, 200)}.", "table") from error
+        raise TableError(
+            f"{name} cannot be read as {kind}: {shorten(reason, 200)}. Save the file again.", "table"
+        ) from error

@@ -84,7 +84,7 @@ def score_saved_model(
         Whether to test which pairs of features work together; see `truewood.interactions`. They need all rows in
         memory.
     group_correlated : float, default=None
-        Score columns together if their rank correlation is at least this large; see `truewood.correlated_groups`.
+        Score columns together if their average rank correlation is at least this; see `truewood.correlated_groups`.
     alpha : float, default=0.05
         Significance level of the check that the model is better than chance.
     backend : {"local", "dask", "spark"}, default="local"

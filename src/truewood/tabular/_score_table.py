@@ -97,7 +97,7 @@ def score_table(
         Whether to test which pairs of features work together; see `truewood.interactions`. Models that are scored by
         cross-validation are refit for this.
     group_correlated : float, default=None
-        Score columns together if their rank correlation is at least this large; see `truewood.correlated_groups`.
+        Score columns together if their average rank correlation is at least this; see `truewood.correlated_groups`.
     alpha : float, default=0.05
         Significance level of the check that the model is better than chance.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"

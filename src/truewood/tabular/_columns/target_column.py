@@ -163,7 +163,7 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
         )
         classes, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    shown = ", ".join(f"{classes[k]} {counts[k] / len(labels):.1%}" for k in order[:5])
+    shown = ", ".join(f"{classes[k]}: {counts[k] / len(labels):.1%}" for k in order[:5])
     more = ", ..." if len(classes) > 5 else ""
     is_open = task is None and is_number and column.values.notna().all() and len(classes) > 2
     text = f"target {name}: classification, {len(classes)} classes ({shown}{more})"
@@ -195,9 +195,9 @@ def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
     if is_odd.any():
         raise TableError(
             Message(
-                f"for regression, column {quote(column.name)} must contain only numbers, got "
-                f"{quote(str(given[is_odd].iloc[0]))} in {is_odd.sum():,} of {len(given):,} rows.",
-                "Remove these rows, or pass {task}.",
+                f"for regression, column {quote(column.name)} must contain only numbers, but contains other values, "
+                f"such as {quote(str(given[is_odd].iloc[0]))}, in {is_odd.sum():,} of {len(given):,} rows.",
+                "To predict classes, pass {task}" if is_odd.all() else "Remove these rows, or pass {task}.",
                 task="classification",
             ),
             "target",

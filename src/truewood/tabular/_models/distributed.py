@@ -75,12 +75,16 @@ def _open_dask(path: str, address: str | None) -> Iterator[Any]:
     try:
         client = None if address is None else Client(address)
     except (OSError, ValueError) as error:
-        raise TableError(f"no Dask scheduler at {address}: {error}.", "address") from error
+        raise TableError(
+            f"no Dask scheduler at {address}: {_take_line(error)}. Start one there, or pass another address.", "address"
+        ) from error
     try:
         try:
             frame = dd.read_parquet(path)
         except (OSError, ValueError) as error:
-            raise TableError(f"{path} cannot be read as Parquet: {error}.", "table") from error
+            raise TableError(
+                f"{path} cannot be read as Parquet: {_take_line(error)}. {_CHECK_FILES}", "table"
+            ) from error
         yield frame
     finally:
         if client is not None:
@@ -101,11 +105,16 @@ def _open_spark(path: str, address: str | None) -> Iterator[Any]:
     try:
         session = builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
-        raise TableError(f"no Spark master at {address}: {_take_line(error)}.", "address") from error
+        where = "with Spark's configuration" if address is None else f"at {address}"
+        raise TableError(
+            f"no Spark session {where}: {_take_line(error)}. Start Spark there, or pass another address, such as "
+            "local[*] for this machine.",
+            "address",
+        ) from error
     try:
         yield session.read.parquet(path)
     except PySparkException as error:
-        raise TableError(f"Spark cannot read or score {path}: {_take_line(error)}.", "table") from error
+        raise TableError(f"Spark cannot read or score {path}: {_take_line(error)}. {_CHECK_FILES}", "table") from error
     finally:
         if before is None:
             session.stop()
@@ -125,5 +134,6 @@ _OPENERS: dict[str, Callable[[str, str | None], AbstractContextManager[Any]]] = 
     "dask": _open_dask,
     "spark": _open_spark,
 }
+_CHECK_FILES = "Check that all workers can open this path and that every file there is a complete Parquet file."
 # Where files are read, the default first.
 BACKENDS = ("local", *_OPENERS)

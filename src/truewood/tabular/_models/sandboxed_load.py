@@ -71,5 +71,6 @@ def describe_damage(error: Exception, library: str) -> str:
     """Describe what is wrong with a file: a predicate whose subject is its name."""
     if isinstance(error, UnusableModelError):
         return str(error)
-    reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    return f"cannot be read as a {library} model: {reason}"
+    reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+    article = "an" if library.startswith("X") else "a"
+    return f"cannot be read as {article} {library} model: {reason}. Save the model again."
