@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -60,17 +61,21 @@ SILENT = [
 ]
 
 
+def execute(notebook, folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MPLBACKEND", raising=False)  # the kernel sets its own
+        for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "MPLCONFIGDIR"):
+            patch.setenv(name, str(folder / name.lower()))
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+
+
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
     """The cells of an executed notebook by their source."""
     folder = tmp_path_factory.mktemp("notebook")
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, *PLOTS, *VIEWS, *SILENT, *NO_CHARTS)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MPLBACKEND", raising=False)  # the kernel sets its own
-        for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "MPLCONFIGDIR"):
-            patch.setenv(name, str(folder / name.lower()))
-        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    execute(notebook, folder)
     nbformat.write(notebook, folder / "executed.ipynb")
     return {cell.source: cell.outputs for cell in notebook.cells}
 
@@ -132,3 +137,15 @@ def test_pictures_of_the_library_itself_and_failed_plots_show_nothing(cells, sou
 
 def test_nothing_is_printed(cells):
     assert [output for outputs in cells.values() for output in outputs if output.output_type == "stream"] == []
+
+
+def test_the_example_runs(tmp_path):
+    notebook = nbformat.read(Path(__file__).parent.parent / "examples" / "notebook.ipynb", as_version=4)
+    execute(notebook, tmp_path)
+    outputs = {cell.source.split("\n")[-1]: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
+    for source in ("result", "pairs"):
+        assert "<table" in find_outputs(outputs[source], "text/html")[0]
+    for source in outputs:
+        assert bool(find_outputs(outputs[source], "image/png")) == (".plot(" in source or source == "result")
+    assert not [output for found in outputs.values() for output in found if output.output_type in ("stream", "error")]
+    assert (tmp_path / "report.html").stat().st_size > 100_000
