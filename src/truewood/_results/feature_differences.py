@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-
 # The largest critical value that is looked for, and the number of bisections between it and zero.
 _MOST_ERRORS, _N_BISECTIONS = 40.0, 50
 
@@ -31,50 +30,55 @@ def measure_feature_differences(result: ImportanceResult) -> Floats:
     through in-bag rows, so that only a negative correlation counts; without contributions it is taken to be -1. The
     scores by tree show the forest noise of a difference.
     """
-    values, contributions, is_fixed = result.values, result.contributions, result.rows == "heldout"
-    noise = np.zeros(len(values)) if is_fixed else get_forest_noise(result)
-    of_rows = np.sqrt(np.maximum(result.std_error**2 - noise, 0.0))
-    z_score = np.zeros((len(values), len(values)))
-    for k, value in enumerate(values):
-        difference, added = value - values, np.zeros(len(values))
-        if contributions is not None and is_fixed:
-            variance = measure_paired_variance(contributions[:, [k]], contributions, result.groups)
-        else:
-            correlation = np.full(len(values), -1.0)
-            if contributions is not None:
-                correlation = np.minimum(correlate_contributions(contributions, k, result.groups), 0.0)
-            variance = of_rows[k] ** 2 + of_rows**2 - 2.0 * correlation * of_rows[k] * of_rows
-        if not is_fixed:
-            added = _find_noise(result, difference, result.per_tree[:, [k]] - result.per_tree)
-            variance = variance + added
-        error = np.sqrt(drop_rounding(variance, result.std_error[k] + result.std_error))
-        z_score[k] = find_z_score(difference, error)
-        if not is_fixed:
-            is_larger = z_score[k] > 0
-            z_score[k, is_larger] = _invert_limits(
-                result, k, np.flatnonzero(is_larger), correlation[is_larger], added[is_larger]
-            )
-    return z_score
+    if result.contributions is not None and result.rows == "heldout":
+        contributions = result.contributions
+        variance = np.stack(
+            [measure_paired_variance(own[:, np.newaxis], contributions, result.groups) for own in contributions.T]
+        )
+        difference = result.values[:, np.newaxis] - result.values
+        return find_z_score(difference, np.sqrt(drop_rounding(variance, _add_all_pairs(result.std_error))))
+    return _compare_limits(result)
 
 
-def _invert_limits(
-    result: ImportanceResult, first: int, others: NDArray[np.intp], correlation: Floats, noise: Floats
-) -> Floats:
-    """The critical values at which the lower limits of one score minus smaller ones are zero, shape (n_others,).
+def _compare_limits(result: ImportanceResult) -> Floats:
+    """Critical values at which the limits of the differences are zero, negative for negative differences."""
+    values, std_error, n_features = result.values, result.std_error, len(result.values)
+    correlation, noise = np.full((n_features, n_features), -1.0), np.zeros((n_features, n_features))
+    own_noise = np.zeros(n_features)
+    if result.contributions is not None:
+        for k in range(n_features):
+            correlation[k] = np.minimum(correlate_contributions(result.contributions, k, result.groups), 0.0)
+    if result.rows != "heldout":
+        own_noise = get_forest_noise(result)
+        for k in range(n_features):
+            noise[k] = _find_noise(result, values[k] - values, result.per_tree[:, [k]] - result.per_tree)
+    # Forest noise of a difference takes the place of that of the two scores.
+    of_rows = np.sqrt(np.maximum(std_error**2 - own_noise, 0.0))
+    share = np.divide(of_rows, std_error, out=np.zeros(n_features), where=std_error > 0)
 
-    `noise` is the forest noise of the differences, which takes the place of that of the two scores.
-    """
-    values, null, std_error = result.values, result.null_std_error, result.std_error
-    share = find_z_score(np.sqrt(np.maximum(std_error**2 - get_forest_noise(result), 0.0)), std_error)
-    lowest, highest = np.zeros(len(others)), np.full(len(others), _MOST_ERRORS)
+    def combine(a: Floats, b: Floats, z: Floats | float) -> Floats:
+        """Variance of the differences, from the distances of the scores to their limits, times z squared."""
+        a, b = share[:, np.newaxis] * a, share * b
+        combined: Floats = a**2 + b**2 - 2.0 * correlation * a * b + noise * z**2
+        return combined
+
+    variance = combine(std_error[:, np.newaxis], std_error, 1.0)
+    is_larger = (values[:, np.newaxis] > values) & (drop_rounding(variance, _add_all_pairs(std_error)) > 0)
+    lowest, highest = np.zeros(variance.shape), np.full(variance.shape, _MOST_ERRORS)
+    # The scores of a fixed model vary equally, whatever their expectation.
+    null = std_error if result.rows == "heldout" else result.null_std_error
     for _ in range(_N_BISECTIONS):
         z = (lowest + highest) / 2
-        below = share[first] * (values[first] - find_limits(values[first], null[first], std_error[first], z)[0])
-        above = share[others] * (find_limits(values[others], null[others], std_error[others], z)[1] - values[others])
-        distance = np.sqrt(below**2 + above**2 - 2.0 * correlation * below * above + noise * z**2)
-        is_less = distance < values[first] - values[others]
+        low, _ = find_limits(values[:, np.newaxis], null[:, np.newaxis], std_error[:, np.newaxis], z)
+        _, high = find_limits(values, null, std_error, z)
+        is_less = combine(values[:, np.newaxis] - low, high - values, z) < (values[:, np.newaxis] - values) ** 2
         lowest, highest = np.where(is_less, z, lowest), np.where(is_less, highest, z)
-    return lowest
+    z_score = np.where(is_larger, lowest, 0.0)
+    return z_score - z_score.T
+
+
+def _add_all_pairs(std_error: Floats) -> Floats:
+    return std_error[:, np.newaxis] + std_error
 
 
 def get_forest_noise(result: ImportanceResult) -> Floats:
