@@ -2,9 +2,9 @@
 Noise with many levels looks important
 ======================================
 
-The usual importance rewards features for the number of splits they offer. Here, six features with 2 to 64 levels are
-pure noise, and one feature with 2 levels is real: ``feature_importances_`` ranks noise first. On out-of-bag rows, noise
-scores around zero.
+The usual importance rewards features for offering many possible splits. Here, six features with 2 to 64 levels are pure
+noise, and only one feature, with 2 levels, is informative. ``feature_importances_`` ranks noise first. On out-of-bag
+rows, noise scores around zero, and the informative feature ranks first.
 """
 
 import matplotlib.pyplot as plt
@@ -17,14 +17,14 @@ import truewood as tw
 rng = np.random.default_rng(3)
 n = 1000
 X = pd.DataFrame({f"noise, {levels} levels": rng.integers(0, levels, n) for levels in (2, 4, 8, 16, 32, 64)})
-X.insert(0, "real, 2 levels", rng.integers(0, 2, n))
-y = rng.random(n) < np.where(X["real, 2 levels"] == 1, 0.65, 0.35)
+X.insert(0, "informative, 2 levels", rng.integers(0, 2, n))
+y = rng.random(n) < np.where(X["informative, 2 levels"] == 1, 0.65, 0.35)
 
 forest = RandomForestClassifier(200, random_state=0).fit(X, y)
 result = tw.importance(forest, X, y)
 table = result.frame().set_index("feature")
-print("rank of the real feature, biased:", table.loc["real, 2 levels", "mdi_rank"])
-print("rank of the real feature, truewood:", table.loc["real, 2 levels", "rank"])
+print("rank of the informative feature, biased:", table.loc["informative, 2 levels", "mdi_rank"])
+print("rank of the informative feature, truewood:", table.loc["informative, 2 levels", "rank"])
 print("found:", ", ".join(result.feature_names[result.select(alpha=0.05)]))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")

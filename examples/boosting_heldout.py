@@ -2,8 +2,8 @@
 Boosted trees and held-out rows
 ===============================
 
-A boosted model is fit to three real columns and eight columns of noise. The usual ranking puts two of the real columns
-behind all noise; on held-out rows, all three stand out.
+A boosted model is fit to three informative columns and eight columns of noise. The usual importance ranks two of the
+informative columns behind all noise; on held-out rows, all three rank first and are significant.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,8 @@ X = pd.DataFrame({"income": rng.normal(0, 1, n), "member": rng.integers(0, 2, n)
 X = X.join(pd.DataFrame(rng.normal(0, 1, (n, 8)), columns=[f"noise {k}" for k in range(1, 9)]))
 y = X["income"] + 0.6 * X["member"] - 0.3 * X["children"] + rng.normal(0, 1.5, n)
 
-# Boosted trees are trained on all training rows, so they are scored on held-out rows. A third set tests the selection.
+# Every boosted tree depends on all training rows, so the model is scored on held-out rows. A third set tests the
+# selection.
 X_train, X_rest, y_train, y_rest = train_test_split(X, y, train_size=500, random_state=0)
 X_heldout, X_test, y_heldout, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
 model = GradientBoostingRegressor(max_depth=4, random_state=0).fit(X_train, y_train)

@@ -2,11 +2,11 @@
 Several rows per patient
 ========================
 
-Clustered rows make noise look like signal. Sixty patients have eight visits each. A patient's age is unrelated to the
-target, but age and part of the target are the same in all visits of a patient. Each tree has seen other visits of the
-patients in its out-of-bag rows, so it can recognize them by their age. truewood warns that neighboring rows have
-similar contributions. With ``groups=``, all visits of a patient are in the same fold, and standard errors are
-cluster-robust.
+Clustered rows make noise look like signal. Here, sixty patients have eight visits each. A patient's age is unrelated to
+the target, but age and part of the target are the same in all visits of a patient. In its out-of-bag rows, a tree meets
+patients again whose other visits it has seen, and recognizes them by their age. So age looks significant, and truewood
+warns that neighboring rows have correlated contributions. With ``groups=``, all visits of a patient are in the same
+fold, and standard errors are cluster-robust: age is no longer significant.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Has it changed?
 ===============
 
-A model is scored on the rows of two months, and in the second one, the price has lost most of its effect. The
-comparison tests which differences between the two months are larger than chance would explain.
+A model is scored on the rows of two months. In the second month, the price has lost most of its effect. The comparison
+tests for which features the scores of the two months differ by more than chance would explain.
 """
 
 import matplotlib.pyplot as plt

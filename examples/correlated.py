@@ -2,8 +2,8 @@
 Correlated features as one
 ==========================
 
-Of thirty measurements of cell nuclei, many are nearly redundant, such as radius, perimeter and area. As feature groups,
-they get one score and one test per group, so you no longer have to ask which one of them matters.
+Thirty columns describe cell nuclei, and many of them are nearly redundant, such as radius, perimeter and area.
+``correlated_groups`` combines such columns into groups, and each group gets one score and one test.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ forest = RandomForestClassifier(200, random_state=0).fit(X, y)
 groups = tw.correlated_groups(X, threshold=0.7)
 print(f"{X.shape[1]} columns, {len(groups)} groups")
 result = tw.importance(forest, X, y, feature_groups=groups)
-print("found:", result.select(alpha=0.05).sum())
+print("significant groups:", result.select(alpha=0.05).sum())
 
 # The dendrogram of the columns; the line shows where it is cut into groups.
 figure, ax = plt.subplots(figsize=(8, 7), layout="constrained")

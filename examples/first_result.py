@@ -2,7 +2,7 @@
 A first result
 ==============
 
-A forest, its training data and one call are all it takes to see which features hold up on new rows.
+Which measurements predict the progression of diabetes? Pass a fitted forest and its training data to ``importance``.
 """
 
 import matplotlib.pyplot as plt

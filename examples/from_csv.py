@@ -2,7 +2,8 @@
 From a CSV file to the answer
 =============================
 
-One command shows which columns of a CSV file predict who cancels. In a terminal::
+One command shows which columns of a CSV file predict which customers cancel. This example creates such a file, runs the
+command, and plots its result. In a terminal, the command is::
 
     truewood importance customers.csv --target canceled --output scores.csv --output result.json
 """
@@ -42,6 +43,7 @@ with TemporaryDirectory() as folder, redirect_stderr(sys.stdout):
     table, scores, saved = (str(Path(folder) / name) for name in ("customers.csv", "scores.csv", "result.json"))
     customers.to_csv(table, index=False)
     outputs = ["--output", scores, "--output", saved]
+    # In a script, call the function behind the command.
     code = main(["importance", table, "--target", "canceled", "--n-estimators", "200", *outputs])
     found, result = pd.read_csv(scores), tw.load(saved)
 

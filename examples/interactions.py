@@ -2,8 +2,8 @@
 Which pairs work together?
 ==========================
 
-A model can use two features separately or together, and a test on rows the trees never saw shows which. Here the price
-affects all sales in the same way, but the discount affects only sales to members.
+Two features interact if the effect of one depends on the value of the other. Here, the discount affects only sales to
+members, but the price affects all sales in the same way. A test on rows the trees never saw finds the interaction.
 """
 
 import matplotlib.pyplot as plt

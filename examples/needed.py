@@ -2,9 +2,10 @@
 Used or needed?
 ===============
 
-A forest may use a feature that it does not need. Here, the features are a signal, a noisy copy of the signal, a second
-signal, and noise. The trees use the copy, because it is informative where they have not yet split on the signal
-often enough. Without the copy, they would predict just as well. Two measures answer the two questions.
+A forest may use a feature that it does not need. Here, the features are a signal, a noisy copy of the signal, another
+signal, and noise. The trees use the copy: it is informative wherever they have not yet split on the signal often
+enough. But they do not need it: without the copy, they would predict just as well. One measure shows what is used, the
+other what is needed.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A table through a pipeline
 ==========================
 
-A table with numbers, text and missing values goes through a scikit-learn Pipeline. truewood scores its original
-columns, not the encoded ones.
+A scikit-learn Pipeline encodes a table with numbers, text and missing values, and fits a forest. truewood scores the
+original columns of the table, not the encoded ones.
 """
 
 import matplotlib.pyplot as plt

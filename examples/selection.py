@@ -2,8 +2,9 @@
 Selection inside cross-validation
 =================================
 
-A test score is honest only if the test rows had no part in selecting features. Three of sixty columns are useful here.
-In cross-validation, a selector in the pipeline chooses features in each fold, from that fold's training rows alone.
+A test score is honest only if the test rows had no part in selecting features. Here, three of sixty columns are useful.
+In cross-validation, a selector in the pipeline chooses columns anew for each fold, from the training rows of that fold
+alone.
 """
 
 import matplotlib.pyplot as plt
