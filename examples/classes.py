@@ -2,8 +2,8 @@
 For which class?
 ================
 
-Which feature matters for which kind of wine? The score of a feature is a sum over classes, and the parts of the sum show
-for which classes the feature matters.
+Which feature matters for which kind of wine? The score of a feature is a sum over classes, and the parts of the sum
+show for which classes the feature matters.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Which way?
 ==========
 
-An importance measures how much a feature matters. An explanation shows in which direction a feature moves the prediction
-for each row, using only trees that never saw the row. In the plot, each point is a patient: a higher body mass index
-raises the prediction.
+An importance measures how much a feature matters. An explanation shows in which direction a feature moves the
+prediction for each row, using only trees that never saw the row. In the plot, each point is a patient: a higher body
+mass index raises the prediction.
 """
 
 import matplotlib.pyplot as plt
