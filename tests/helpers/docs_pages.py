@@ -13,6 +13,7 @@ MADE = (DOCS / "gallery", DOCS / "reference" / "generated")  # by the build of t
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")),
+    *sorted((ROOT / "experiments").glob("*/README.md")),
     *sorted(page for page in DOCS.rglob("*.md") if not any(page.is_relative_to(folder) for folder in MADE)),
 ]
 
