@@ -145,7 +145,7 @@ if "TRUEWOOD_DOCS_VERSION" in os.environ:  # set by .ci/site, which puts all ver
 
 
 class CommandHelp(Directive):
-    """The output of a command's --help: `.. command-help:: importance`; without a name, that of `truewood --help`."""
+    """The output of `truewood COMMAND --help`, as in `.. command-help:: importance`, or of `truewood --help`."""
 
     optional_arguments = 1
 
@@ -172,16 +172,7 @@ def write_math(translator: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-def keep_percent(_app: Any, doctree: nodes.document) -> None:
-    """Keep percent signs on the same line as their numbers."""
-    for text in list(doctree.findall(nodes.Text)):
-        is_code = isinstance(text.parent, nodes.literal | nodes.FixedTextElement)
-        if " %" in text and not is_code:
-            text.parent.replace(text, nodes.Text(text.replace(" %", "\N{NO-BREAK SPACE}%")))
-
-
 def setup(app: Any) -> None:
-    """Register this site's directive, hook and math renderer."""
+    """Register this site's directive and math renderer."""
     app.add_directive("command-help", CommandHelp)
-    app.connect("doctree-read", keep_percent)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))

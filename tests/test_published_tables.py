@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -37,10 +38,17 @@ def tables(monkeypatch):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_page_holds_the_committed_table(tables, name):
-    text = (DOCS / "published.md").read_text(encoding="utf-8")
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
     shown = tables[name].show(pd.read_csv(FOLDER / f"{name}.csv"))
     assert len(shown.splitlines()) > 5
     assert shown in text
+
+
+def test_tables_of_the_page_are_those_beside_the_scripts():
+    page, readme = (path.read_text(encoding="utf-8") for path in (DOCS / "published.md", FOLDER / "README.md"))
+    shown = re.findall(r"(?:^\|.*\|\n)+", page, re.MULTILINE)[1:]
+    assert len(shown) > 5
+    assert not [table for table in shown if table not in readme]
 
 
 def test_published_figures_are_in_the_committed_table(tables):

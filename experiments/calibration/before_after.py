@@ -142,7 +142,7 @@ def tabulate() -> pd.DataFrame:
 
 
 def write_markdown(table: pd.DataFrame) -> str:
-    """The table in docs/calibration.md."""
+    """The table of README.md beside this script."""
     states = ("before", "after", "after, residual")
     lines = ["| rate | design | before | after | after, residual test |", "|---|---|---|---|---|"]
     for rate, own in table.groupby("rate", sort=False):

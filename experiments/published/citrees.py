@@ -218,7 +218,7 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The tables of docs/published.md: the methods that were run."""
+    """The tables of README.md: the methods that were run."""
     table = table[table["measured"].notna()]
     cells = {
         "ranking": table["method"],

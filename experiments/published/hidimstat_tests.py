@@ -149,7 +149,7 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The table of docs/published.md: power, and false discoveries in parentheses."""
+    """The table of README.md: power, and false discoveries in parentheses."""
     cells = [f"{row.power:.2f} ({100 * row.false:.0f}%)" for row in table.itertuples()]
     wide = table.assign(cell=cells).pivot_table(index="method", columns="design", values="cell", aggfunc="first")
     wide = wide.reindex(index=table["method"].unique(), columns=table["design"].unique())

@@ -147,7 +147,7 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The tables of docs/published.md: measured, and published in parentheses."""
+    """The tables of README.md: measured, and published in parentheses."""
     cells = [
         (f"{row.measured:.2f}" if row.measured == row.measured else "")
         + (f" ({row.published:.2f})" if row.published == row.published else "")

@@ -155,7 +155,7 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The tables of docs/published.md: means over covariates, strengths and sizes."""
+    """The tables of README.md: means over covariates, strengths and sizes."""
     columns = [f"{response}, {kind}" for kind in STRENGTHS for response in RESPONSES]
     named = table.assign(column=table["response"] + ", " + table["kind"])
     wide = named.pivot_table(index="method", columns="column", values="measured", sort=False)[columns]
@@ -163,7 +163,7 @@ def show(table: pd.DataFrame) -> str:
     gain, error = gains.mean()[wide.index], gains.sem()[wide.index]
     differences = [f"{a:+.3f} ± {b:.3f}" if b > 0 else "" for a, b in zip(gain, error, strict=True)]
     means = wide.mean(axis=1).map("{:.3f}".format)
-    parts = {"All responses": pd.DataFrame({"AUROC": means, "minus the default": differences})}
+    parts = {"All responses": pd.DataFrame({"AUC": means, "minus the default": differences})}
     for kind in STRENGTHS:
         own = wide.filter(regex=f", {kind}$").map("{:.3f}".format)
         parts[kind.capitalize()] = own.rename(columns=lambda column: column.rpartition(", ")[0])

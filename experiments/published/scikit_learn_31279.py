@@ -81,7 +81,7 @@ def tabulate() -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The tables of docs/published.md."""
+    """The tables of README.md."""
     columns = ["pull_request", "ufi", "ufi_centered"]
     shown = table.loc[table["feature"] < 4, ["task", "feature", *columns]]
     shown[columns] = shown[columns].map("{:.5f}".format)

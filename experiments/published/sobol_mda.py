@@ -100,7 +100,7 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The table of docs/published.md."""
+    """The table of README.md."""
     rows = []
     for (design, column), own in table.groupby(["design", "column"], sort=False):
         by = own.set_index(["measure", "rows"])["measured"]

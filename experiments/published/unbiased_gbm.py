@@ -107,7 +107,7 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(table: pd.DataFrame) -> str:
-    """The tables of docs/published.md: ranks of X2, and z-scores of the mean of noise without any signal."""
+    """The tables of README.md: ranks of X2, and z-scores of the mean of noise without any signal."""
     parts: dict[str, list[list[str]]] = {}
     for (task, method), own in table.groupby(["task", "method"], sort=False):
         binary = own[own["column"] == "X2"].set_index("strength")

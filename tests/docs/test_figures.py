@@ -235,7 +235,7 @@ def test_rates_before_and_after_are_those_of_the_studies(monkeypatch):
     study = import_module("before_after")
     committed = pd.read_csv(study.FOLDER / "before_after.csv")
     pd.testing.assert_frame_equal(study.tabulate(), committed, rtol=1e-3, check_dtype=False)
-    assert study.write_markdown(committed) in (DOCS / "calibration.md").read_text(encoding="utf-8")
+    assert study.write_markdown(committed) in (study.FOLDER / "README.md").read_text(encoding="utf-8")
 
 
 def test_rates_of_recognized_synthetic_rows_are_the_committed_ones():
@@ -256,7 +256,8 @@ def test_rates_of_recognized_synthetic_rows_are_the_committed_ones():
 
 
 def test_gains_in_power_are_the_committed_ones():
-    text = " ".join((DOCS / "calibration.md").read_text(encoding="utf-8").split())
+    page = ROOT / "experiments" / "calibration" / "README.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
     table = pd.read_csv(ROOT / "experiments" / "selection" / "residual.csv")
     power = table.pivot_table("power", ["design", "dataset"], ["label", "test"])
     gain = 100 * (power["after", "residual"] - power["before", "usual"]).dropna()

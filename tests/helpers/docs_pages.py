@@ -12,7 +12,9 @@ DOCS = ROOT / "docs"
 MADE = (DOCS / "gallery", DOCS / "reference" / "generated")  # by the build of the site
 
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")),
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "benchmarks").glob("*.md")),
+    *sorted((ROOT / "experiments").glob("*/README.md")),
     *sorted(page for page in DOCS.rglob("*.md") if not any(page.is_relative_to(folder) for folder in MADE)),
 ]
 
