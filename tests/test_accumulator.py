@@ -337,7 +337,7 @@ def test_what_cannot_be_done_in_parts_is_refused():
         tw.ImportanceAccumulator(forest, inference="bags")
     assert accumulate(forest, [(X, y)], n_sample=0).finish().inference_unavailable is not None
     assert accumulate(forest, [(X, y)], inference=False).finish().inference_unavailable is not None
-    with pytest.raises(ValueError, match=r"^X must hold at least one row, got none"):
+    with pytest.raises(ValueError, match=r"^X must have at least one row, got none"):
         accumulate(forest, [(X[:0], y[:0])]).finish()
     with pytest.raises(ValueError, match=r"^sample_weight must.*\bzero"):
         accumulate(forest, [(X, y, np.zeros(len(y)))]).finish()

@@ -64,7 +64,7 @@ def report_on_folds(estimator):
 
 
 def read_share(finding):
-    return float(re.search(r"hold (\d+)%", finding)[1])
+    return float(re.search(r"account for (\d+)%", finding)[1])
 
 
 def test_a_forest_is_scored_on_out_of_bag_rows():

@@ -96,7 +96,7 @@ __all__ = [
 ]
 
 
-# What `importance` does not need is imported on first use: the module of each name.
+# Names that `importance` does not need are imported on first use, each from its module.
 _LAZY = {
     "Comparison": "_results.comparison",
     "CorrelatedGroups": "_correlated_groups",

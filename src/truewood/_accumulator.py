@@ -23,8 +23,8 @@ class ImportanceAccumulator:
     """Score a model on rows that arrive in parts, in one process or on any cluster.
 
     Call `update` for each part of the rows, add accumulators of disjoint rows in any order, and call `finish`: the
-    result equals that of ``importance(model, X, y, rows="heldout")`` with all rows in one table. Standard errors come
-    from a sample of the rows, or exactly from a second pass over them, see `second_pass`.
+    scores equal those of ``importance(model, X, y, rows="heldout")`` with all rows in one table. Standard errors are
+    estimated from a sample of the rows, or computed exactly by a second pass over all rows, see `second_pass`.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ImportanceAccumulator:
     inference : bool, default=True
         Whether to compute standard errors and p-values.
     n_sample : int, default=100_000
-        Number of rows to keep for standard errors without a second pass; 0 for none. Which rows are kept depends
+        Number of rows to keep for standard errors without a second pass; 0 keeps none. Which rows are kept depends
         neither on their order nor on how they are split into parts.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn.
@@ -84,7 +84,7 @@ class ImportanceAccumulator:
     ) -> None:
         self._measure, self._inference = measure, check_streaming_options("heldout", measure, inference)
         if not is_count(n_sample, 0):
-            raise ValueError(f"n_sample must be a number of rows, 0 for none, got {quote(n_sample)}.")
+            raise ValueError(f"n_sample must be the number of rows to keep, or 0 to keep none, got {quote(n_sample)}.")
         check_engine(engine)
         check_n_jobs(n_jobs)  # what it stands for may differ on another machine
         self._feature_groups, self._n_jobs, self._engine = feature_groups, n_jobs, engine

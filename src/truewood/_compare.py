@@ -37,10 +37,10 @@ def compare(
     names : tuple of (str, str), default=("a", "b")
         Names of the results in tables, plots and reports.
     same_rows : bool, default=None
-        Whether both results use the same rows. If None, results with different numbers of rows are treated as
-        independent. Otherwise, rows are paired by position, which needs ``contributions=True`` for both results and is
-        also valid for different, independent rows. Results with ``groups=`` are independent only if they have no group
-        in common.
+        Whether both results use the same rows, which are then paired by position; this needs ``contributions=True`` for
+        both results. False treats the results as independent; with ``groups=``, they must not have a group in common.
+        None pairs rows if both results have the same number of rows, which is also valid for different, independent
+        rows, and otherwise treats the results as independent.
 
     Returns
     -------

@@ -111,7 +111,7 @@ def cross_importance(
         `compare` uses to pair rows. Needs `inference`.
     params : dict, default=None
         Additional arguments of the estimator's fit, such as ``{"model__categorical_feature": [0]}``. Arguments with an
-        entry for each row are split like X. An ``eval_set`` is refused because it could contain rows of X.
+        entry for each row are split like X. An ``eval_set`` raises an error, because it could contain rows of X.
     validation_fraction : float, default=0.1
         Share of each fold's training rows to set aside as validation rows for early stopping of XGBoost, LightGBM and
         CatBoost; the held-out rows of a fold are never used for that. Ignored unless the model stops early, for
@@ -240,8 +240,8 @@ class _Fold:
                 target=bring_to_host(take_rows(self.target, test)) if is_listed else self.target,
                 n_jobs=None,
                 per_class=False,
-                check_heldout=is_given,  # otherwise the split itself guarantees it
-                check_rows=False,  # of all folds together
+                check_heldout=is_given,  # otherwise, the split guarantees that rows are held out
+                check_rows=False,  # checked for all folds together
                 **self.options,
             )
         return result, [str(warning.message) for warning in caught if warning.category is UserWarning]

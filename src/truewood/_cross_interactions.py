@@ -75,8 +75,9 @@ def cross_interactions(
     features : sequence of int or str, default=None
         Names or indices of features; only pairs of these are scored, as in `interactions`. None means all features.
     max_pairs : int, default=500
-        Maximum number of pairs to score. If there are more, raise it or pass `features`: unlike `interactions`, folds
-        cannot choose pairs on training rows, because every row is scored in one of the folds.
+        Maximum number of pairs to score. More pairs raise an error; increase the limit or pass `features`. Unlike
+        `interactions`, this function cannot choose pairs on training rows, because every row is scored in one of the
+        folds.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows, in the fit and in the scores, or the name of their column in X.
     feature_groups : dict or sequence, default=None

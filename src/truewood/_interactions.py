@@ -32,7 +32,7 @@ def interactions(
     A prediction without a feature follows both branches of each split on it, weighted by their training rows. The joint
     effect of two features is the prediction, minus the prediction without the first, minus the prediction without the
     second, plus the prediction without both. A score is the variance of the target that the joint effect explains on
-    evaluation rows, beyond what functions without one of the two features can explain. Nothing is refit.
+    evaluation rows, beyond what functions that do not combine the two features can explain. Nothing is refit.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class PermutationTestResult:
         Returns
         -------
         pandas.DataFrame
-            Columns feature, importance, null_mean, null_std, p_value, normal_p_value, rank. Tied features share the
+            Columns feature, importance, null_mean, null_std, p_value, normal_p_value and rank. Tied features share the
             better rank.
         """
         columns = {

@@ -103,9 +103,8 @@ def list_validation_params(
         table = encoder.fit(*train, **{name: params[name] for name in earlier}).transform(table)
     elif not isinstance(estimator, Pipeline) and isinstance(getattr(estimator, "estimator", None), Pipeline):
         raise ValueError(
-            f"estimator must be a model, a Pipeline that ends in one, or a search over a model for early stopping in "
-            f"folds, got {type(estimator).__name__} over a Pipeline; put the search into the Pipeline, or turn off "
-            "early stopping."
+            f"estimator must be a model, a Pipeline that ends in one, or a search over a model if it stops early, got "
+            f"{type(estimator).__name__} over a Pipeline; put the search into the Pipeline, or turn off early stopping."
         )
     names = signature(model.fit).parameters
     listed: dict[str, Any] = {"eval_X": table, "eval_y": y} if "eval_X" in names else {"eval_set": [(table, y)]}

@@ -78,7 +78,7 @@ def load_rna() -> tuple[pd.DataFrame, pd.Series]:
 
 
 def load_adult() -> tuple[pd.DataFrame, pd.Series]:
-    """Load the training part of UCI Adult (CC BY 4.0): rows without missing values of people from the United States.
+    """Load the training part of UCI Adult (CC BY 4.0): people from the United States, without missing values.
 
     Returns
     -------

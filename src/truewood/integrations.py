@@ -33,7 +33,7 @@ class SkoreCheck:
     alpha : float, default=0.05
         Largest adjusted p-value of a significant feature.
     min_share : float, default=0.1
-        Minimum share of the total MDI that all features without significance have together for them to be reported.
+        Features without significance are reported if together they have at least this share of the total MDI.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class SkoreCheck:
         Returns
         -------
         str or None
-            The finding; None if features that are not significant have less than `min_share` of MDI.
+            The finding; None if features without significance have less than `min_share` of the total MDI.
 
         Raises
         ------
@@ -115,9 +115,9 @@ def _describe(result: ImportanceResult, alpha: float, min_share: float) -> str |
     found = list_names(result.feature_names[result.order][is_significant[result.order]].tolist())
     rows = {"oob": "out-of-bag rows", "heldout": "test rows"}.get(result.rows, "test rows of the folds")
     return (
-        f"{count(len(others), 'feature')} of {len(mdi)} hold {format_percent(100 * share)} of the mean decrease in "
-        f"impurity (MDI) but show no significant importance on the {result.n_rows:,} {rows}: {', '.join(named)}{rest}. "
-        f"Significant features, the most important first: {found or 'none'}. "
+        f"{count(len(others), 'feature')} of {len(mdi)} account for {format_percent(100 * share)} of the mean decrease "
+        f"in impurity (MDI) but show no significant importance on the {result.n_rows:,} {rows}: {', '.join(named)}"
+        f"{rest}. Significant features, the most important first: {found or 'none'}. "
         "truewood.importance shows scores with intervals and p-values."
     )
 

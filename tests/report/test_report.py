@@ -265,7 +265,7 @@ def test_cards_show_effects_and_classes(tmp_path):
     effects = explanation.values[X["city"] == "Rome", list(result.feature_names).index("city"), 0]
     assert float(shown[1]) == pytest.approx(effects.mean(), abs=0.001)
     assert int(shown[2]) == len(effects)
-    assert not find_lacking(cards["city"], "<Oslo>", "Bonn", "prediction for much", "95%")
+    assert not find_lacking(cards["city"], "<Oslo>", "Bonn", 'prediction for "much"', "95%")
     for name, values in zip(result.feature_names, result.classes.values.T, strict=True):
         for label, value in zip(result.classes.names, 100 * values / result.impurity, strict=True):
             assert re.search(rf"\b{label} +{value:.1f}", cards[name])
@@ -273,7 +273,7 @@ def test_cards_show_effects_and_classes(tmp_path):
     assert page.count('class="curve"') == 3
     # The class that the feature affects most comes first.
     size = np.abs(explanation.values[:, list(result.feature_names).index("up")]).mean(axis=0)
-    drawn = re.findall(r"prediction for (\w+) by value", cards["up"])
+    drawn = re.findall(r'prediction for "(\w+)" by value', cards["up"])
     assert drawn == explanation.output_names[np.argsort(-size)].tolist()
     assert "<Oslo>" not in read_markup(page)
 

@@ -228,7 +228,7 @@ def test_table_and_text_have_the_largest_differences_first(pair):
     assert (np.diff(np.abs(table["difference"])) <= 0).all()
     np.testing.assert_allclose(table["importance_a"] - table["importance_b"], table["difference"], atol=1e-15)
     np.testing.assert_array_equal(table["adjusted_p_value"], comparison.adjusted_p_value("bh")[comparison.order])
-    assert re.match(r"Comparison: deep \w+ flat\\n: ufi_centered .*200 ", repr(comparison))
+    assert re.match(r"Comparison: deep \w+ flat\\n, ufi_centered .*200 ", repr(comparison))
     heading, first = repr(comparison).splitlines()[1:3]
     assert heading.split() == ["feature", "difference", "95%", "CI", "adjusted", "p", "in", "deep", "in", "flat\\n"]
     values = [

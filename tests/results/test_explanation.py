@@ -46,11 +46,11 @@ def test_class_with_largest_effects_by_default(explanation, kind):
     changed = replace(explanation, values=values)
     assert np.abs(explanation.values).mean(axis=(0, 1)).argmax() != 0
     ax = changed.plot(kind, row=5, feature=2)
-    assert "prediction for may$be" in ax.get_title()
+    assert 'prediction for "may$be"' in ax.get_title()
     beside = changed.plot(kind, row=5, feature=2, output="may$be")
     drawn = [[part.get_window_extent().bounds for part in (*one.collections, *one.patches)] for one in (ax, beside)]
     np.testing.assert_array_equal(*drawn)
-    assert "prediction for yes" in changed.plot(kind, row=5, output="yes").get_title()
+    assert 'prediction for "yes"' in changed.plot(kind, row=5, output="yes").get_title()
 
 
 def test_dependence(explanation, tmp_path):

@@ -96,7 +96,7 @@ def test_effects_on_two_classes_are_those_on_the_second():
     values = np.array([[[-0.2, 0.2]], [[0.5, -0.5]]])
     rest = (np.full((2, 2), 0.5), np.ones((2, 1)), np.array(["a"]), np.array(["no", "yes"]))
     page = tw.Explanation(values, *rest)._repr_html_()
-    assert not find_lacking(page, "-0.500 to 0.200", "for yes", "0.35")
+    assert not find_lacking(page, "-0.500 to 0.200", "for &quot;yes&quot;", "0.35")
     numbers = tw.Explanation(values * [1.0, 2.0], *rest)._repr_html_()  # two outputs that are no classes
     assert not find_lacking(numbers, "-1.00 to 0.50", "0.525")
     assert "for yes" not in numbers

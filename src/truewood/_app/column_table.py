@@ -74,7 +74,7 @@ class ColumnTable:
         self.mark_roles({})
 
     def mark_roles(self, roles: Mapping[str | None, str]) -> None:
-        """Mark the columns that are not features; leaks are those of a target, and are forgotten for another one."""
+        """Mark the columns that are not features, and forget the leaks that were found for another target."""
         target = next((name for name, role in roles.items() if role in ("target", "time")), None)
         if target != self._target:
             for row in self.rows.values():

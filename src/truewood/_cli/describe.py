@@ -73,14 +73,15 @@ def _tabulate(columns: Sequence[ColumnDescription], options: argparse.Namespace)
     table.add_column("type", overflow="fold", min_width=10)
     table.add_column("missing", justify="right", no_wrap=True)
     table.add_column("distinct", justify="right", no_wrap=True)
-    table.add_column("examples", overflow="ellipsis", no_wrap=True)
+    table.add_column("examples")
     for column in columns:
         table.add_row(
             Text(in_one_line(column.name)),
             roles.get(column.name) or column.dtype + ", left out" * (not column.is_used),
             f"{column.n_missing:,}",
             f"{column.n_distinct:,}",
-            Text(in_one_line(", ".join(column.examples))),
+            # Not a setting of the column: rich would then make other columns narrower first.
+            Text(in_one_line(", ".join(column.examples)), no_wrap=True, overflow="ellipsis"),
         )
     return table
 

@@ -92,7 +92,7 @@ def _add_model(group: Any) -> None:
         "--test-size",
         type=fraction,
         metavar="FRACTION",
-        help="fraction of rows to hold out for a single fit, instead of cross-validation",
+        help="fraction of rows to hold out; the model is then fit once, to the other rows",
     )
     saved = group.add_argument(
         "--model-file",
@@ -127,7 +127,7 @@ def _add_model(group: Any) -> None:
         type=not_negative,
         default=0,
         metavar="SEED",
-        help="seed of the model and of --sample (default: %(default)s)",
+        help="seed of the model, of --sample, and of folds or held-out rows (default: %(default)s)",
     )
     group.add_argument(
         "--n-jobs",

@@ -123,5 +123,5 @@ def describe_error(error: Exception) -> str:
 def lacks_memory(error: Exception) -> bool:
     """Whether an error means that memory ran out, in Python or in a library."""
     if isinstance(error, TableError):
-        return False  # a damaged file may claim any size, and is named
+        return False  # names the file, which may be damaged and claim any size
     return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None

@@ -270,7 +270,8 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
         lines.append(f"No p-values: {result.inference_unavailable}.")
     percent = find_percent(result)
     if percent is not None and percent.is_share:
-        lines.append(f"Share: {name_share(result)}")
+        share = name_share(result)
+        lines.append(f"Share: {share[0].lower()}{share[1:]}")
     lines.append(
         "Biased rank: rank by mean decrease in impurity on the training rows, the basis of feature_importances_."
     )

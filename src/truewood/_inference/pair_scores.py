@@ -145,8 +145,9 @@ class PairScorer:
         n_regressors = 3 + max(column.n_common + column.n_own for column in self._columns)
         if n_rows < ROWS_PER_REGRESSOR * n_regressors:
             return (
-                f"tests of pairs need {ROWS_PER_REGRESSOR} evaluation rows for each of the {n_regressors} regressors "
-                f"that control for additive effects, got {n_rows}"
+                f"tests of pairs need at least {ROWS_PER_REGRESSOR * n_regressors} evaluation rows, "
+                f"{ROWS_PER_REGRESSOR} for each of the {n_regressors} regressors that control for additive effects, "
+                f"got {n_rows}"
             )
         return None
 

@@ -200,7 +200,7 @@ def _read_table(X: Any, needed: list[str]) -> pd.DataFrame:
                 f"X must have exactly one column {quote(name)}, an input of the PipelineModel, got {n_found}."
             )
     if not len(table):
-        raise ValueError("X must hold at least one row, got none.")
+        raise ValueError("X must have at least one row, got none.")
     return table
 
 

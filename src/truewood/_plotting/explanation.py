@@ -202,7 +202,10 @@ def _draw_means(
     if target is None:
         return
     means = table.assign(y=target[table.index]).groupby("bin").mean()
-    what = "mean target" if output_name is None else f"share of {shorten(output_name, 24)}"
+    is_class = output_name is not None and bool(np.isin(target, (0.0, 1.0)).all())
+    what = "mean target"
+    if output_name is not None:
+        what = f'{"share of" if is_class else what + " for"} "{shorten(output_name, 24)}"'
     beside = ax
     if explanation.is_additive:
         # Raw scores and target may have different units.

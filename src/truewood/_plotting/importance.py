@@ -231,7 +231,7 @@ def _draw_rank_sets(result: ImportanceResult, n_shown: int, ax: Axes, alpha: flo
     ax.set_xlabel(f"rank by {name_measure(result)}")
     legend = [
         make_legend_entry("rank of the score", UNBIASED, "o"),
-        make_legend_entry(f"ranks it may have ({100 * (1 - alpha):g}% confidence)", SMALL, "", has_line=True),
+        make_legend_entry(f"possible ranks ({100 * (1 - alpha):g}% confidence)", SMALL, "", has_line=True),
     ]
     set_title(ax, wrap_title(write_certain_top(result, alpha)), n_shown, n_features, legend)
 

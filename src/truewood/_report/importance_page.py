@@ -159,7 +159,7 @@ def make_columns(
         columns.append(Column("high", CI, "interval", [f"{intervals[j]}{sign}" for j in order]))
     if directions is not None and explanation is not None:
         output = find_predicted_class(explanation)
-        title = "direction" if output is None else f"direction for {shorten(output, 24)}"
+        title = "direction" if output is None else f'direction for "{shorten(output, 24)}"'
         columns.append(Column("direction", title, "direction", [directions[j].text for j in order]))
     if result.inference_unavailable is None:
         place = table.columns.tolist().index("p_value") + 1

@@ -133,7 +133,7 @@ def list_caveats(result: ImportanceResult, check: TableCheck | None, *, with_cha
             Caveat(
                 f"Few {unit}s",
                 f"intervals and p-values from {count(n_units, unit)}{' of rows' * (unit == 'group')} are rough. Add "
-                f"more if you can; with fewer than a few dozen {unit}s{per_class}, do not rely on them.",
+                f"{unit}s if you can; do not rely on p-values from fewer than a few dozen {unit}s{per_class}.",
             )
         )
     caveats += _list_tree_noise(result)

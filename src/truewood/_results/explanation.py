@@ -30,9 +30,9 @@ class Explanation:
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
-        How much splits on the feature changed the prediction along the row's paths. The last axis, the class or
-        output, exists only for classifiers whose trees predict classes, and with several outputs or raw scores: boosted
-        trees with a single raw score for two classes have no such axis.
+        How much splits on the feature changed the prediction along the row's paths. The last axis has one entry per
+        class, output or raw score. It does not exist if a single number is predicted: by regressors with one output,
+        survival forests, and boosted trees with a single raw score for two classes.
     base_values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         The prediction before any split. Base values plus values are the prediction of the trees that were not trained
         on the row: class proportions or means for forests, risks for survival forests, raw scores for boosted
@@ -47,8 +47,8 @@ class Explanation:
         The target of the trees; for classifiers, 1 for the class of the row and 0 for the others. None if y was not
         given.
     rows : {"oob", "heldout", "folds", "lists"}
-        Which trees explain a row: those it is out of bag for, all trees, those of the fold that held it out (only from
-        `truewood.tabular`), or those it was listed for.
+        Which trees explain a row. "oob": those it is out of bag for. "heldout": all trees. "folds": those of the fold
+        that held it out (only from `truewood.tabular`). "lists": those it was listed for.
     is_additive : bool
         Whether the trees' values add up to a raw score, as in boosting.
     is_risk : bool
@@ -137,8 +137,8 @@ class Explanation:
         row : int or None, default=None
             Index of the row for "waterfall".
         output : int, str or None, default=None
-            Index or name of the class or output; None for the only one, for the second of two; with more than
-            two, None means the one with the largest mean absolute effects. The plot names it.
+            Index or name of the class or output. None means the only one, the second of two or, with more than two,
+            the one with the largest mean absolute effects; the plot names it.
         top : int or None, default=20
             Number of features to show, those with the largest effects; None shows all.
         ax : matplotlib Axes, default=None

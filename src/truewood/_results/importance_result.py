@@ -43,14 +43,14 @@ class ImportanceResult(ScoresWithErrors):
         share that the model cannot explain without the feature. NaN if scores are not in units of impurity, as for
         boosted classifiers and for error rates (permutation importance of classifiers).
     per_tree : ndarray of shape (n_trees, n_features)
-        Scores by tree, in the order of folds if there are several. NaN for trees without evaluation rows, and for
-        "sobol_mda", which scores the forest as a whole.
+        Scores by tree; with several folds, the trees of the first fold come first. NaN for trees without evaluation
+        rows, and for "sobol_mda", which scores the forest as a whole.
     tree_weight : ndarray of shape (n_trees,) or None
         Weight of each tree in `values`, as in AdaBoost; None if all trees have the same weight, or are summed.
     per_output : ndarray of shape (n_outputs, n_features)
         Scores by output.
     per_fold : ndarray of shape (n_folds, n_features) or None
-        Scores by fold, averaged in `values`; only from `cross_importance`.
+        Scores by fold, of which `values` is the weighted mean; only from `cross_importance`.
     mdi : ndarray of shape (n_features,)
         Mean decrease in impurity of the same trees, the usual biased importance (not normalized), for comparison.
     impurity : float

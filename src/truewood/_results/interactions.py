@@ -48,7 +48,8 @@ class Interactions:
     null_std_error : ndarray of shape (n_pairs,)
         Standard errors under the null hypothesis of no interaction, used by `p_value`.
     bias_bound : ndarray of shape (n_pairs,)
-        Upper bound on the bias of a score because features are dependent; p-values and intervals allow for it.
+        Upper bound on the bias of a score if its two features depend on each other; p-values and intervals allow for
+        this bias.
     dependence : ndarray of shape (n_pairs,)
         How strongly the two features depend on each other, from 0 to 1: the largest correlation between a
         function of one and a function of the other.
@@ -57,7 +58,7 @@ class Interactions:
     feature_names : ndarray of str, shape (n_features,)
         Names of the features or feature groups.
     n_possible : int
-        Number of possible pairs; if it is larger than the number of pairs, the others were not tested.
+        Number of possible pairs; if it is larger than ``n_pairs``, the others were not tested.
     impurity : float
         Variance or Gini impurity of the target, the denominator of `share`.
     scale : {"response", "raw score"}
@@ -126,7 +127,7 @@ class Interactions:
     def p_value(self) -> Floats:
         """One-sided p-values, shape (n_pairs,): the probability of a score this large without an interaction.
 
-        1 for pairs that never share a path; NaN if withheld, or without inference.
+        1 for two features that never share a path; NaN if withheld, or without inference.
         """
         return find_p_value(self.values - self.bias_bound, self.null_std_error)
 

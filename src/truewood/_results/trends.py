@@ -125,7 +125,7 @@ def pick_rows(explanation: Explanation) -> NDArray[np.intp]:
 def name_prediction(explanation: Explanation, output_name: str | None = None) -> str:
     """Name what an explanation adds up to: a prediction, predicted risk or raw score, and for which output."""
     name = "raw score" if explanation.is_additive else "predicted risk" if explanation.is_risk else "prediction"
-    return name if output_name is None else f"{name} for {shorten(output_name, 24)}"
+    return name if output_name is None else f'{name} for "{shorten(output_name, 24)}"'
 
 
 def find_predicted_class(explanation: Explanation) -> str | None:

@@ -1,8 +1,8 @@
 """Copies of rows: a row is not unseen by a tree that was trained on a copy of it.
 
-Only X decides what a copy is. Rows that agree in X and y were selected by y: what remains would disagree with the bags,
-and scores of useless features would be negative. And only rows that would be unique if they were not copied are copies.
-In tables of few levels, rows agree by chance.
+Only X decides what a copy is. To leave out rows that agree in X and y would select rows by y: the remaining rows would
+disagree with the bags, and scores of useless features would be negative. And only rows that would be unique if they
+were not copied are copies: in tables of few levels, rows agree by chance.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_OFTEN = 3.0
 # A row that makes up more than this share of the table, and more than this number, is a typical one, not a copy.
 _TYPICAL_SHARE = 0.05
 _TYPICAL = 10
-# Rounded numbers agree by chance: a continuous column has room for more values than this, and than n^2 over 20.
+# Rounded numbers agree by chance: a continuous column has room for more values than this, and than n^2 / 20.
 _FINEST = 300
 _PER_PAIR = 20.0
 # Rows with the same value in a continuous column are copies if nearly all of them agree in all columns.

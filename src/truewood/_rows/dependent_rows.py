@@ -23,13 +23,13 @@ Floats = NDArray[np.float64]
 MOST_ROWS = 4_000
 _MOST_VALUES = 1 << 22
 _FEWEST_ROWS = 20
-# Minimum share of rows that contribute to a feature: with few, a single pair of neighbors is a strong correlation.
+# Minimum share of rows that contribute to a feature: with few, a single pair of neighbors makes a strong correlation.
 _LEAST_SHARE = 0.25
 # Warnings for independent rows are as rare as this.
 _LEVEL = 1e-4
 
-# For synthetic rows: numbers of rows that are tested, of their neighbors, and of columns; and fewest tested rows that
-# have to be synthetic.
+# For synthetic rows: numbers of rows that are tested, of their neighbors, and of columns; and minimum number of tested
+# rows that must be synthetic.
 _N_TESTED, _FEWEST_TESTED, _MOST_DISTANCES = 24, 8, 1_000_000
 _N_NEIGHBORS = 30
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 6
@@ -89,11 +89,10 @@ def find_correlated_neighbors(
 ) -> tuple[int, float] | None:
     """The feature whose contributions of neighboring rows are most correlated, and that rank correlation.
 
-    None if independent rows would be as correlated. Ranks make the test exact enough for contributions of any
-    distribution, unless most of them are zero; such features are left out. In random order, their
-    correlation with the next row has standard error 1 / sqrt(n). Ranks are those within a fold, because
-    contributions of different folds have different distributions; neighbors may be in different folds, as they are if
-    rows were shuffled.
+    None if independent rows could be as correlated. Ranks make the test accurate for contributions of any distribution,
+    unless most of them are zero; such features are left out. In random order, the rank correlation of each row and the
+    next has standard error 1 / sqrt(n). Rows are ranked within their fold, because contributions of different folds
+    have different distributions; neighbors may be in different folds, as they are if rows were shuffled.
     """
     n_rows = min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(contributions.shape[1], 1)))
     numbers, ranked = [], []

@@ -151,7 +151,7 @@ def have_training_sums(
 def _hold_bags(tree_model: TreeModel, training: TrainingRecord, find_sums: Callable[[int], NodeSums]) -> bool:
     """Whether every leaf has at least as many rows as in-bag rows: with other rows, many small leaves have fewer.
 
-    A small leaf has enough of other rows with a probability of at most 0.9, or these would outnumber the training
+    A small leaf has enough of the other rows with a probability of at most 0.9, unless they outnumber the training
     rows.
     """
     n_small = 0

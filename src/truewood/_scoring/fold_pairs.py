@@ -149,7 +149,7 @@ def join_fold_pairs(
             )
         if part.joint.shape[2] != first.joint.shape[2]:
             raise ValueError("folds must have the same classes, but some lack a class; pass cv=StratifiedKFold().")
-    # Where folds chose other features to control for, those that all of them chose.
+    # If folds chose different features to control for, those that all of them chose.
     used = first.used[[all(feature in part.used for part in parts) for feature in first.used]]
     places = [[part.used.tolist().index(feature) for feature in used] for part in parts]
     local = np.searchsorted(np.unique(first.pairs), first.pairs)

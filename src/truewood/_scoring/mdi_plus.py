@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 # Penalties as shares of the number of in-bag rows.
 _PENALTIES = tuple(10.0 ** (k / 2) for k in range(-10, 3))
-# Values that rows have by column and class in a batch of trees, while it waits for its turn.
+# Maximum number of values (by row, column and class) in a batch of trees that waits for its turn.
 MOST_VALUES = 1 << 22
 
 

@@ -10,7 +10,7 @@ from truewood._measures.registry import Measure
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble
 
-# Leaves that are held at a time.
+# Maximum number of leaves in memory at a time.
 _BLOCK_LEAVES = 1 << 20
 
 

@@ -130,7 +130,7 @@ class AggregatedScores:
 
     def __init__(self, model: StreamingModel, sums: PartialSums, measure: str, feature_groups: Any) -> None:
         if sums.names is None:
-            raise ValueError("X must hold at least one row, got none.")
+            raise ValueError("X must have at least one row, got none.")
         if sums.n_scoring == 0:
             raise ValueError("sample_weight must be positive in at least one row, got only zeros.")
         self.model, self.sums = model, sums

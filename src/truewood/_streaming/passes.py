@@ -152,7 +152,7 @@ def sum_parts(
         if update is not None:
             update(n_done)
     if total is None:
-        raise ValueError("X must hold at least one row, got none.")
+        raise ValueError("X must have at least one row, got none.")
     return total
 
 

@@ -118,7 +118,7 @@ def _sum_on_executors(frame: Any, columns: Columns, step: Callable[[Any, Part], 
             raise
         raise ValueError(reported[1].strip()) from error
     if not found:
-        raise ValueError("X must hold at least one row, got none.")
+        raise ValueError("X must have at least one row, got none.")
     pieces = [pickle.loads(row["sums"]) for row in sorted(found, key=lambda row: row["piece"])]
     total: Summed = type(pieces[0]).join(pieces)
     return total

@@ -72,7 +72,7 @@ class TargetCounts:
         if loss is None or loss.of_constant is None:
             raise ValueError(f"{model.tree_model.name} has no loss that needs a constant.")
         if not len(self.y):
-            raise ValueError("X must hold at least one row, got none.")
+            raise ValueError("X must have at least one row, got none.")
         if not self.weight.any():
             raise ValueError("sample_weight must be positive in at least one row, got only zeros.")
         return loss.of_constant.find(self.y, self.weight)

@@ -25,9 +25,12 @@ def open_model(model: Any) -> TreeModel:
     if other is not None:
         raise TypeError(f"{name} must be fit over decision trees, got {type(other).__name__}.")
     if hasattr(model, "samplers_"):  # RUSBoostClassifier of imbalanced-learn
-        why_no_bags, training = "fit each tree to a sample of the rows, weighted by the trees before it", None
+        why_no_bags, training = (
+            "fits each tree to a sample of the rows, weighted by the errors of the trees before it",
+            None,
+        )
     elif is_classifier(model):
-        why_no_bags = "fit every tree to all rows, with weights"
+        why_no_bags = "fits every tree to all rows, with weights"
         training = TrainingRecord(
             n_rows=int(trees[0].tree_.n_node_samples[0]),
             node_counts=lambda tree: trees[tree].tree_.n_node_samples,

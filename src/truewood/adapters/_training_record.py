@@ -119,7 +119,7 @@ class TrainingRecord:
         node values. Those other rows then also serve as evaluation rows, and out-of-bag scores use node means and
         weights computed from the rows that determined the splits.
     is_exact : bool
-        Whether `n_rows` is the exact number, or a lower bound.
+        Whether `n_rows` is the exact number; otherwise, it is a lower bound.
     has_weights : bool
         Whether `training_rows` returns the weights of the fit; if not, only counts identify the training data.
     draws : WeightedDraws or None

@@ -26,7 +26,7 @@ struct DenseMatrix {
     };
     Row row(std::int64_t i) const { return {data + static_cast<std::size_t>(i) * n_features}; }
     void prefetch(std::int64_t i) const {
-        // Two cache lines hold all of a narrow row; of a wide row, a tree reads few values anyway.
+        // A narrow row fits into two cache lines, and of a wide row, a tree reads only a few values anyway.
         prefetch_line(row(i).values);
         prefetch_line(row(i).values + 64 / sizeof(T));
     }

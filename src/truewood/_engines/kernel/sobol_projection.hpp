@@ -1,9 +1,9 @@
 // Sobol projection: predictions of a tree that cannot use a group of columns. No Python here.
 //
 // Level by level, a row carries a set of nodes: both children replace a split on the group, and the child that the row
-// goes to replaces any other split. Rows with the same set form a cell, and a row is predicted the training mean of its
-// last cell that contains in-bag rows. The numpy engine does the same additions in the same order, so that both agree
-// bit for bit.
+// goes to replaces any other split. Rows with the same set form a cell, and the prediction for a row is the training
+// mean of its last cell that contains in-bag rows. The numpy engine does the same additions in the same order, so that
+// both agree bit for bit.
 #pragma once
 
 #include <algorithm>

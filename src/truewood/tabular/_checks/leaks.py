@@ -55,8 +55,8 @@ _WORTH_OF_PAIR = 10.0
 _MOST_NAMED = 5
 # Maximum expected number of words that match the classes by chance.
 _MOST_BY_CHANCE = 1e-3
-# Minimum number of texts in which words are checked. A word that is right 97% of the time may be right in all: in 200
-# texts, once in 400 tables.
+# Minimum number of texts in which words are checked. A word that is right 97% of the time is right in all of 200 texts
+# in one of 400 tables.
 _FEWEST_TEXTS = 200
 # Maximum number of words per text, and of classes.
 _MOST_WORDS, _MOST_CLASSES = 50, 50

@@ -45,11 +45,11 @@ default="random-forest"
         Number or fraction of encoded columns to consider at each split of a forest; None means "sqrt" for
         classification and survival, and all columns for regression.
     min_samples_leaf : int, default=None
-        Minimum number of rows in a leaf. None means 1 for classification forests, 5 for regression forests and 15 for
-        survival forests, more beyond 50,000 rows, and the default of the library for boosting.
+        Minimum number of rows in a leaf. None means the default of the library for boosting, and 1 for classification
+        forests, 5 for regression forests and 15 for survival forests; beyond 50,000 rows, forests use more.
     sample : int or "all", default=None
-        Number of rows to use, drawn at random; "all" means all. None means all, unless the fit would take more than 2
-        minutes on one core or its trees more than 4 GiB.
+        Number of rows to use, drawn at random; "all" means all. None means all, or fewer if the fit would take more
+        than 2 minutes on one core or its trees more than 4 GiB.
     cv : int, default=None
         Number of folds; None means 5 for models that are scored by cross-validation.
     test_size : float, default=None
