@@ -236,6 +236,27 @@ def error_by_loops(built, scores, phi, psi, phi_a, biased, share=1.0):
     return (np.sqrt(variance) + np.sqrt(on_average)) / 2
 
 
+@pytest.mark.parametrize("task", ["classes", "two outputs", "numbers"])
+def test_few_informative_rows_are_noted(task):
+    rng = np.random.default_rng(0)
+    rows, rare = rng.standard_normal((600, 3)), np.arange(600) % 40 == 0
+    even = rng.standard_normal(600)
+    kind = RandomForestRegressor if task == "numbers" else RandomForestClassifier
+    target = {"classes": rare, "numbers": rare.astype(float), "two outputs": np.column_stack([rare, rare])}[task]
+    share = 1 / 40
+    # Of ones and zeros, each with its squared distance from the mean.
+    n_informative = 600 * (share * (1 - share)) ** 2 / (share * (1 - share) ** 4 + (1 - share) * share**4)
+    result = tw.importance(kind(30, random_state=0).fit(rows, target), rows, target)
+    (note,) = [note for note in result.notes if "conservative" in note]
+    assert f"about {n_informative:.0f} of 600 rows" in note
+    usual = even if task == "numbers" else even > 0
+    forest = kind(30, random_state=0).fit(rows, usual)
+    for options in ({}, {"inference": False}, {"rows": "heldout"}):
+        new = rng.standard_normal((600, 3))
+        notes = tw.importance(forest, new if options.get("rows") else rows, usual, **options).notes
+        assert not [note for note in notes if "conservative" in note]
+
+
 def make_skewed(share, n_features=12):
     """Variances that grow with the scores as if this share of the gains were D, and the arguments of the regression."""
     rng = np.random.default_rng(0)
