@@ -309,6 +309,21 @@ def test_level_and_power():
     assert np.mean([p[0] for p in found]) == 1.0
 
 
+@pytest.mark.statistical
+@pytest.mark.filterwarnings("ignore:.*in every bag")
+def test_weights_that_draw_bags_leave_power_out_of_bag():
+    """scikit-learn draws heavy rows into nearly all bags; the noise of their few trees must not hide the pair."""
+    p_value = []
+    for seed in range(20):
+        X, y = draw(seed=seed, joint=0.5)
+        weight = np.random.default_rng(seed).exponential(size=len(y)) + 0.1
+        forest = RandomForestRegressor(60, min_samples_leaf=5, max_features=0.5, random_state=seed)
+        p_value.append(tw.interactions(forest.fit(X, y, weight), X, y, sample_weight=weight).p_value)
+    rejected = np.array(p_value) <= 0.05
+    assert np.mean(rejected[:, 0]) >= 0.8
+    assert np.mean(rejected[:, 1:]) <= 0.07
+
+
 def draw_proxy(seed, n_rows=400):
     """Column 4 is a noisy product of columns 0 and 1; y adds up the columns."""
     X, y = draw(n_rows, seed, joint=0.0)

@@ -41,8 +41,6 @@ class RowEffects:
         Whether rows are in bag for other trees, so that joint effects from halves of the trees matter.
     is_additive : bool
         Whether joint effects are sums over trees instead of means.
-    is_evaluated : ndarray of bool, shape (n_rows,)
-        Whether a row evaluates any tree.
     """
 
     prediction: Floats
@@ -51,7 +49,12 @@ class RowEffects:
     weights: list[Floats]
     has_halves: bool
     is_additive: bool
-    is_evaluated: NDArray[np.bool_]
+
+    @property
+    def tree_weight(self) -> Floats:
+        """Weight of the trees that each row evaluates, shape (n_rows,)."""
+        total: Floats = np.sum(self.weights, axis=0)
+        return total
 
     def take_joint(self, rows: NDArray[np.bool_], pairs: Any, column: int) -> Floats:
         """Joint effects of some pairs in a column, with halves if there are, shape (1 or 3, n_pairs, n_rows).
@@ -80,8 +83,7 @@ def find_effects(inputs: ScoringInputs, features: PairedFeatures, n_threads: int
     parts = [range(n_trees // 2), range(n_trees // 2, n_trees)] if has_halves and n_trees > 1 else [range(n_trees)]
     found = [_sum_trees(inputs, features, len(features.pair_of), trees, n_threads) for trees in parts]
     weight = np.sum([own for _, own in found], axis=0)
-    is_evaluated = weight > 0
-    divisor = np.ones_like(weight) if inputs.tree_model.is_additive else np.where(is_evaluated, weight, 1.0)
+    divisor = np.ones_like(weight) if inputs.tree_model.is_additive else np.where(weight > 0, weight, 1.0)
     total = found[0][0]
     for effects, _ in found[1:]:
         np.add(total.prediction, effects.prediction, out=total.prediction)
@@ -93,7 +95,6 @@ def find_effects(inputs: ScoringInputs, features: PairedFeatures, n_threads: int
         weights=[own for _, own in found],
         has_halves=has_halves,
         is_additive=inputs.tree_model.is_additive,
-        is_evaluated=is_evaluated,
     )
 
 
