@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._inputs.groups import sum_row_groups
+
 Floats = NDArray[np.float64]
 
 # Curves of features: one per this many rows, those of the largest main effects.
@@ -68,7 +70,7 @@ class Residuals:
     effects : ndarray of shape (n_effects, n_rows)
         Of the joint effect of all trees and, out of bag, of each half of them.
     inflation : ndarray of shape (n_rows,)
-        Factor that corrects contributions for the leverage of rows, as in HC3.
+        Factor that corrects contributions for the leverage of rows, as in HC2, and for the number of regressors.
     n_regressors : int
         Number of regressors.
     """
@@ -90,8 +92,8 @@ class ColumnRegression:
         The target minus the prediction, and the prediction.
     main : ndarray of shape (n_rows, n_features)
         Main effects of the features.
-    n_units : int
-        Number of rows or, if rows are grouped, of groups: how many functions can be taken out depends on it.
+    groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row, if rows are grouped: how many functions can be taken out depends on their number.
 
     Attributes
     ----------
@@ -100,8 +102,16 @@ class ColumnRegression:
         that are not among these.
     """
 
-    def __init__(self, bases: WeightedBases, residual: Floats, prediction: Floats, main: Floats, n_units: int) -> None:
+    def __init__(
+        self,
+        bases: WeightedBases,
+        residual: Floats,
+        prediction: Floats,
+        main: Floats,
+        groups: NDArray[np.int64] | None = None,
+    ) -> None:
         self._root = bases.root
+        n_units = len(residual) if groups is None else int(groups.max()) + 1
         weighted_main = self._root * main.T
         # The curve of a feature: its main effect as a function of the feature alone.
         curves = np.array([(own @ x) @ own for own, x in zip(bases.functions, weighted_main, strict=True)])
@@ -121,7 +131,7 @@ class ColumnRegression:
         self._residual = residual
         self._left, self._prediction = self.take_out_common(np.stack([residual, prediction]))
         self._main = self._remove_common(weighted_main)
-        self._leverage = [(own**2).sum(axis=0) for own in [self._common, *self._bases]]
+        self._leverage = [_find_leverage(own, groups) for own in [self._common, *self._bases]]
         self._scale = float(np.sqrt((self._prediction**2).sum()))
 
     def take_out_common(self, values: Floats) -> Floats:
@@ -162,10 +172,20 @@ class ColumnRegression:
         left, residual = values[0], values[1:]
         if residual[0] @ residual[0] <= _ADDITIVE * (effects[0] @ effects[0]):
             residual = np.zeros_like(residual)
-        leverage = self._leverage[0] + self._leverage[1 + first] + self._leverage[1 + second]
-        return Residuals(
-            left, residual, 1.0 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE)), self.n_common + n_own + n_functions
-        )
+        leverage = (self._leverage[0] + self._leverage[1 + first] + self._leverage[1 + second]).max(axis=0)
+        n_rows, n_regressors = len(left), self.n_common + n_own + n_functions
+        inflation = n_rows / max(n_rows - n_regressors, 1) / np.sqrt(1.0 - np.minimum(leverage, _MOST_LEVERAGE))
+        return Residuals(left, residual, inflation, n_regressors)
+
+
+def _find_leverage(functions: Floats, groups: NDArray[np.int64] | None) -> Floats:
+    """Leverage of each row and, if rows are grouped, that of a constant on its group, shape (1 or 2, n_rows)."""
+    of_row: Floats = (functions**2).sum(axis=0)
+    if groups is None:
+        return of_row[np.newaxis]
+    size = np.bincount(groups)
+    sums = sum_row_groups(functions.T, groups, len(size))
+    return np.stack([of_row, ((sums**2).sum(axis=1) / size)[groups]])
 
 
 def _join_blocks(overlap: Floats) -> Floats:

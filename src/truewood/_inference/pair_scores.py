@@ -125,15 +125,14 @@ class PairScorer:
         self._size = None
         if rows.groups is not None:
             self._size = np.bincount(rows.groups).astype(np.float64)
-        n_units = len(share) if self._size is None else len(self._size)
         with _use_one_thread():
             self._bases, self._columns = WeightedBases(bases, np.sqrt(share)), []
             for c in range(rows.residual.shape[1]):
                 own = self._bases
                 if rows.curvature is not None:
                     own = WeightedBases(bases, np.sqrt(share * rows.curvature[:, c]))
-                column = ColumnRegression(own, rows.residual[:, c], rows.prediction[:, c], rows.main[:, :, c], n_units)
-                self._columns.append(column)
+                values = rows.residual[:, c], rows.prediction[:, c], rows.main[:, :, c]
+                self._columns.append(ColumnRegression(own, *values, rows.groups))
         self.problem = self._find_problem()
 
     def _find_problem(self) -> str | None:
