@@ -41,6 +41,10 @@ class WeightedBases:
     ----------
     functions : list of ndarray of shape (rank, n_rows)
         The functions of each feature.
+    parts : list of slice
+        Place of each feature among all functions.
+    products : ndarray of shape (n_functions, n_functions)
+        Products of all functions.
     """
 
     def __init__(self, bases: list[Floats], root: Floats) -> None:
@@ -48,13 +52,18 @@ class WeightedBases:
         self.functions = [
             _orthonormalize(root * (basis - np.average(basis, axis=0, weights=root**2)).T) for basis in bases
         ]
+        ends = np.cumsum([0, *map(len, self.functions)]).tolist()
+        self.parts = list(map(slice, ends[:-1], ends[1:]))
+        stacked = np.vstack(self.functions)
+        self.products = stacked @ stacked.T
 
     def measure_dependence(self, first: int, second: int) -> float:
         """Largest canonical correlation of two features, minus its expectation for independent features."""
         a, b = self.functions[first], self.functions[second]
         if not len(a) or not len(b):
             return 0.0
-        largest = float(np.linalg.svd(a @ b.T, compute_uv=False)[0]) ** 2
+        overlap = self.products[self.parts[first], self.parts[second]]
+        largest = float(np.linalg.svd(overlap, compute_uv=False)[0]) ** 2
         chance = min((np.sqrt(len(a)) + np.sqrt(len(b))) ** 2 / len(self.root), 0.99)
         return float(np.sqrt(np.clip((largest - chance) / (1.0 - chance), 0.0, 1.0)))
 
@@ -68,7 +77,7 @@ class Residuals:
     left : ndarray of shape (n_rows,)
         Of the target minus the additive part of the prediction.
     effects : ndarray of shape (n_effects, n_rows)
-        Of the joint effect of all trees and, out of bag, of each half of them.
+        Of the joint effect of all trees and, out of bag, of its noise.
     inflation : ndarray of shape (n_rows,)
         Factor that corrects contributions for the leverage of rows, as in HC2, and for the number of regressors.
     n_regressors : int
@@ -122,7 +131,8 @@ class ColumnRegression:
         is_whole = 1 + len(largest) + np.cumsum(n_more) <= n_units // _ROWS_PER_COMMON
         whole, smooth = set(largest[is_whole].tolist()), largest[~is_whole]
         listed = [self._root[np.newaxis] / np.sqrt((self._root**2).sum()), *(bases.functions[j] for j in sorted(whole))]
-        self._common = _join_spans(np.vstack([*listed, curves[smooth] / size[smooth, np.newaxis]]))
+        listed.append(curves[smooth] / size[smooth, np.newaxis])
+        self._common = _join_spans(np.vstack(listed))
         self._bases = [
             own[:0] if j in whole else _orthonormalize(self._remove_common(own))
             for j, own in enumerate(bases.functions)
@@ -207,8 +217,10 @@ def _invert(products: Floats) -> tuple[Floats, int]:
 
 def _orthonormalize(functions: Floats) -> Floats:
     """An orthonormal basis of what functions span, shape (rank, n_rows)."""
-    _, values, right = np.linalg.svd(functions, full_matrices=False)
-    return np.ascontiguousarray(right[values > _RANK * max(values.max(initial=0.0), _RANK)])
+    span, factors = np.linalg.qr(functions.T)
+    _, values, right = np.linalg.svd(factors.T)
+    kept: Floats = right[values > _RANK * max(values.max(initial=0.0), _RANK)] @ span.T
+    return kept
 
 
 def _join_spans(functions: Floats) -> Floats:
