@@ -142,7 +142,7 @@ def cross_importance(
     (['s5', 'bmi'], (5, 10))
     """
     check_measure(measure)
-    check_n_jobs(n_jobs)
+    n_threads = check_n_jobs(n_jobs)
     has_inference, contributions = read_inference(inference, contributions)
     inference = bool(has_inference)
     if not isinstance(estimator, Mapping):
@@ -167,7 +167,7 @@ def cross_importance(
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
     matrix = encode_table(bring_to_host(X))
-    copies, models = find_copies(matrix), None
+    copies, models = find_copies(matrix, n_threads), None
     if isinstance(estimator, Mapping):
         source = "estimator['indices']"
         models, folds = read_cv_results(estimator, cv, params, n_rows, codes)

@@ -191,12 +191,15 @@ def fetch(values: Any) -> NDArray[Any]:
 def copy_rows(matrix: FeatureMatrix) -> Any:
     """Return all rows on the GPU; None if they are in host memory and would fill most of the GPU's."""
     with _copying:  # one thread copies, the others reuse the copy
-        if matrix.is_on_device:
-            return matrix.values
-        if matrix not in _kept and _fits(matrix):
+        if find_rows(matrix) is None and _fits(matrix):
             for _ in iterate_rows(matrix, 0, matrix.n_rows):
                 pass
-        return _kept.get(matrix)
+        return find_rows(matrix)
+
+
+def find_rows(matrix: FeatureMatrix) -> Any:
+    """Return all rows if they are on the GPU already; None otherwise."""
+    return matrix.values if matrix.is_on_device else _kept.get(matrix)
 
 
 def _fits(matrix: FeatureMatrix) -> bool:
@@ -213,7 +216,7 @@ def iterate_rows(matrix: FeatureMatrix, start: int, stop: int) -> Iterator[tuple
     import cupy
 
     values, n_features = matrix.values, matrix.values.shape[1]
-    on_device = values if matrix.is_on_device else _kept.get(matrix)
+    on_device = find_rows(matrix)
     if on_device is not None:
         yield start, on_device[start:stop]
         return

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from truewood._engines import _kernel
 from truewood._engines.cuda_device import (
@@ -19,6 +20,7 @@ from truewood._engines.cuda_device import (
     empty_pinned,
     fetch,
     find_memory,
+    find_rows,
     keep_device,
     make_zeros,
     put,
@@ -90,6 +92,21 @@ class CudaEngine(NativeEngine):
     def keep_device(self) -> Callable[[], Any]:
         """Return a context manager that makes another thread use the current GPU."""
         return keep_device()
+
+    def hash_rows(
+        self, matrix: FeatureMatrix, factors: NDArray[np.uint64], n_threads: int = 1
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of the rows, shape (n_rows,), or None if all differ; on the GPU if the rows are there."""
+        import cupy
+
+        values = None if sparse.issparse(matrix.values) else find_rows(matrix)
+        if values is None:
+            return super().hash_rows(matrix, factors, n_threads)
+        hashes = cupy.empty(matrix.n_rows, dtype=np.uint64)
+        arguments = [values, np.int64(matrix.n_rows), np.int32(len(factors)), put(factors), hashes]
+        run_kernel("hash_rows", values.dtype, (min(-(-matrix.n_rows // THREADS), _MOST_BLOCKS), 1), arguments)
+        in_order = cupy.sort(hashes)
+        return fetch(hashes) if bool((in_order[1:] == in_order[:-1]).any()) else None
 
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1

@@ -97,6 +97,16 @@ class Engine(ABC):
         """Return the rows outside a bag, ascending."""
 
     @abstractmethod
+    def hash_rows(
+        self, matrix: FeatureMatrix, factors: NDArray[np.uint64], n_threads: int = 1
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of the rows, shape (n_rows,), or None if all of them differ.
+
+        Rows agree in the columns whose factors are not 0 if and, up to a negligible probability, only if their hashes
+        agree. `factors` has shape (n_features, 2).
+        """
+
+    @abstractmethod
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
     ) -> NDArray[np.int32]:

@@ -49,6 +49,14 @@ class NativeEngine(Engine):
         oob_rows = np.empty(n_rows, dtype=np.int64)
         return oob_rows[: _kernel.list_oob_rows(bag, oob_rows)]
 
+    def hash_rows(
+        self, matrix: FeatureMatrix, factors: NDArray[np.uint64], n_threads: int = 1
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of the rows, shape (n_rows,), or None if all of them differ."""
+        hashes = np.empty(matrix.n_rows, dtype=np.uint64)
+        table = _kernel.Table(matrix.parts, matrix.has_missing, len(factors))
+        return hashes if _kernel.hash_rows(table, factors, n_threads, hashes) else None
+
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
     ) -> NDArray[np.int32]:

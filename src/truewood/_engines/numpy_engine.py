@@ -8,11 +8,13 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._engines.engine import Engine
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.numpy_joint_effects import add_tree
+from truewood._engines.numpy_row_hashes import hash_rows
 from truewood._engines.numpy_sobol_projection import project_tree
 from truewood._engines.numpy_walk import walk
 from truewood._engines.records import ListedRows, RowLists, RowProducts, SplitCriterion
@@ -46,6 +48,16 @@ class NumpyEngine(Engine):
         is_oob = np.ones(n_rows, dtype=np.bool_)
         is_oob[bag] = False
         return np.flatnonzero(is_oob)
+
+    def hash_rows(
+        self,
+        matrix: FeatureMatrix,
+        factors: NDArray[np.uint64],
+        n_threads: int = 1,  # noqa: ARG002
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of the rows, shape (n_rows,), or None if all of them differ."""
+        hashes = hash_rows(matrix, factors)
+        return None if pd.Index(hashes).is_unique else hashes
 
     def find_leaves(
         self,

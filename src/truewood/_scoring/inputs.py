@@ -126,7 +126,7 @@ def make_scoring_inputs(
     evaluation_rows = choose_evaluation_rows(rows, tree_model, data, n_threads, check_heldout=check_heldout)
     if groups is not None:
         check_group_bags(groups, evaluation_rows, tree_model)
-    copies = find_copies(matrix) if check_rows else None
+    copies = find_copies(matrix, n_threads) if check_rows else None
     if copies is not None:
         evaluation_rows = leave_out_copies(evaluation_rows, copies, tree_model)
     draws = tree_model.training.draws if tree_model.training is not None and evaluation_rows.are_training else None
