@@ -225,12 +225,13 @@ def describe_early_stopping(tree_model: TreeModel) -> Iterable[str]:
         yield _STOPPED_EARLY
 
 
-def find_invalid_rows(inputs: ScoringInputs, *, check_rows: bool = True) -> str | None:
+def find_invalid_rows(inputs: ScoringInputs, n_threads: int = 1, *, check_rows: bool = True) -> str | None:
     """Why errors are unavailable: evaluation rows were computed from other rows, or are too few of a class."""
     evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
     n_trees = inputs.tree_model.n_trees
     has_classes = inputs.tree_model.target.kind.is_classification and not inputs.has_own_target
-    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, target.encoded[:, 0]):
+    labels = target.codes if isinstance(target, ClassTarget) else target.numbers
+    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, labels[:, 0], n_threads):
         return SYNTHETIC_ROWS
     if not isinstance(target, ClassTarget):
         return None
