@@ -45,7 +45,8 @@ def is_training_data(tree_model: TreeModel, tree: int, data: RowData, n_threads:
     if not training.has_weights:
         return True
     # A row that is counted twice has its weight once in `rows.weight`.
-    weight = rows.weight / np.maximum(np.bincount(rows.counted, minlength=data.n_rows), 1)
+    times = np.bincount(rows.counted, minlength=data.n_rows)
+    weight = rows.weight if times.max() <= 1 else rows.weight / np.maximum(times, 1)
     sums = engine.sum_leaves(ensemble, leaves, lists, data.target, weight)
     return have_same_weights(ensemble, sums) and _have_same_values(ensemble, sums, data.target, rows)
 
@@ -88,7 +89,8 @@ def have_leaf_weights(tree_model: TreeModel, data: RowData, n_threads: int = 1) 
 
     def count_leaves(tree: int, ensemble: TreeEnsemble) -> list[NDArray[Any]]:
         leaves = tree_model.find_leaves(range(tree, tree + 1), ensemble, data.matrix, every_row, n_threads)
-        return [np.bincount(leaves, weights=weight, minlength=len(ensemble.left)) for weight in (None, data.weight)]
+        weights = [None] if data.weight is None else [None, data.weight]
+        return [np.bincount(leaves, weights=weight, minlength=len(ensemble.left)) for weight in weights]
 
     return _match_leaf_weights(tree_model, count_leaves)
 

@@ -326,7 +326,7 @@ def _check_order(
     for block in blocks:
         if block.first == 0:
             found = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
-            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(found)]
+            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.take_range(0, len(found)).encoded
             if inputs.copies is not None:
                 is_taken = is_taken & inputs.copies.is_first[: len(found)]
             warn_of_dependent_rows(found[is_taken], grouping.names, target[is_taken])
