@@ -13,7 +13,7 @@ from truewood._engines.selection import get_engine
 from truewood._inputs.tables import RowData
 from truewood._inputs.target import NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
-from truewood._trees.node_sums import NodeSums
+from truewood._trees.node_sums import NodeSums, aggregate_to_root
 from truewood.adapters import InBagRows, TrainingRecord, TreeModel
 
 # Relative difference up to which two sums of the same numbers, added in another order, count as equal.
@@ -40,7 +40,8 @@ def is_training_data(tree_model: TreeModel, tree: int, data: RowData, n_threads:
         return False
     lists = RowLists.join([rows.counted])
     leaves = tree_model.find_leaves(trees, ensemble, data.matrix, lists, n_threads)
-    if not np.array_equal(engine.sum_leaves(ensemble, leaves, lists, data.target, None).weight, counts):
+    n_at_leaves = np.bincount(leaves, minlength=len(ensemble.left)).astype(np.float64)
+    if not np.array_equal(aggregate_to_root(ensemble, n_at_leaves), counts):
         return False
     if not training.has_weights:
         return True
