@@ -203,7 +203,7 @@ def cross_importance(
     y = bring_to_host(y)
     target_values, invalid = _encode(y), None
     if results[0].task == "classification":
-        invalid = find_synthetic_rows(matrix, y, inference=inference)
+        invalid = find_synthetic_rows(matrix, y, n_threads, inference=inference)
     options = {"target": target_values, "copies": copies, "invalid": invalid}
     joined = join_folds(results, folds, weight, codes, inference, contributions, **options)
     if stops_early:

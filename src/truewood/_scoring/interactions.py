@@ -73,7 +73,7 @@ def score_pairs(
         if caveat is not None:
             warn(caveat)
             notes = (*notes, caveat)
-    notes, invalid = (*notes, *describe_rows(inputs, may_have_stopped=True)), find_invalid_rows(inputs)
+    notes, invalid = (*notes, *describe_rows(inputs, may_have_stopped=True)), find_invalid_rows(inputs, n_threads)
     if invalid is not None:
         warn(f"standard errors and p-values are withheld: {invalid}.")
     grouping = groupings[0]
