@@ -7,6 +7,7 @@ of the time, and starts no data set when that is over. FOLDER gets a file per st
 where the results are committed:
 
     python experiments/calibration/clusters.py --repetitions 0 --add FOLDER/clusters.jsonl
+    python experiments/calibration/cross_validation.py --repetitions 0 --add FOLDER/cross_validation.jsonl
     python experiments/calibration/study.py power --only-summary --add FOLDER/power.jsonl    # null likewise
     python experiments/selection/study.py --datasets 0 --add FOLDER/selection.csv
 """
@@ -36,16 +37,21 @@ THIN = (
 )
 # Share of the time, script and options of each study, by the file that is kept.
 STEPS: dict[str, tuple[float, str, list[str]]] = {
-    "clusters.jsonl": (0.2, "calibration/clusters.py", ["--repetitions=300", "--output=clusters.csv"]),
+    "clusters.jsonl": (0.15, "calibration/clusters.py", ["--repetitions=300", "--output=clusters.csv"]),
+    "cross_validation.jsonl": (
+        0.15,
+        "calibration/cross_validation.py",
+        ["--repetitions=100", "--output=cross_validation.csv"],
+    ),
     "power.jsonl": (
-        0.3,
+        0.25,
         "calibration/study.py",
         # The designs beside other tests refit the model, and run R.
         ["power", "--repetitions=75", "--without=*beside other tests*", "--folder=."],
     ),
     "selection.csv": (0.1, "selection/study.py", ["--methods=truewood [us]*", "--results=selection.csv"]),
     "null.jsonl": (
-        0.4,
+        0.35,
         "calibration/study.py",
         ["null", "--repetitions=300", f"--designs={'|'.join(THIN)}", "--without=*20000 rows*", "--folder=."],
     ),

@@ -168,7 +168,7 @@ def cross_interactions(
     for text in messages:
         warn(text)
     if open_model(parts[0].model).target.kind.is_classification:
-        invalid = find_synthetic_rows(matrix, y)
+        invalid = find_synthetic_rows(matrix, y, n_threads)
     with use_engine(chosen):
         joined = join_fold_pairs(parts, folds, weight, codes, copies, invalid, n_threads)
     if stops_early:

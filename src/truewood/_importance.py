@@ -93,8 +93,7 @@ def importance(
         others; p-values stay the same. It needs many trees, and warns if there are too few. With "residual", p-values
         test each feature on the part of the target that the other features leave unexplained, which finds more features
         if others explain much of the target; scores, standard errors and intervals stay the same. It needs rows of
-        equal weight in host memory, and "ufi" for classification or "ufi_centered"; survival trees and models with
-        several raw scores are not supported.
+        equal weight, and "ufi" for classification or "ufi_centered"; survival trees are not supported.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.

@@ -436,6 +436,21 @@ def hash_rows(X):
     return Case("hash_rows", arguments, ("hashes",))
 
 
+def find_neighbors():
+    arguments = {
+        "table": table(),
+        "columns": np.array([2, 0]),
+        "labels": random().integers(0, 2, N_ROWS).astype(float),
+        "tested": np.array([0, 5, 39]),
+        "n_threads": 2,
+        "nearest": np.zeros((3, 4), dtype=np.int64),
+        "n_found": np.zeros(3, dtype=np.int64),
+        "spread": np.zeros((3, 2)),
+        "largest": np.zeros(3),
+    }
+    return Case("find_neighbors", arguments, ("nearest", "n_found", "spread", "largest"))
+
+
 def columns():
     return np.array([2, 1], dtype=np.int32)
 
@@ -472,6 +487,7 @@ CASES = {
     "score_trees, no influence": lambda: without_influence(
         score_trees(forest(), classes(), make_lists(with_weights=False), with_inbag=True)
     ),
+    "find_neighbors": find_neighbors,
     "hash_rows": lambda: hash_rows(draw_values()),
     "hash_rows, sparse": lambda: hash_rows(lay_sparse()),
     "lay_out": lay_out,
@@ -551,6 +567,7 @@ def vary(name, value, *, is_output):
 
 # Axes of any length, because no other argument determines it.
 FREE_AXES = {
+    ("find_neighbors", "nearest"): 1,
     ("list_oob_rows", "bag"): 0,
     ("list_oob_rows", "oob_rows"): 0,
     ("add_sobol_projection", "out"): 1,

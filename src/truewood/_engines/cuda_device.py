@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import ClassTarget, Target
 
 THREADS = 256
 # CUDA's limit.
@@ -29,6 +30,7 @@ _PINNED_BYTES = 1 << 22
 _KEPT_SHARE = 0.5
 
 _kept: WeakKeyDictionary[FeatureMatrix, Any] = WeakKeyDictionary()
+_kept_targets: WeakKeyDictionary[Target, Any] = WeakKeyDictionary()
 _copying = Lock()
 
 
@@ -200,6 +202,14 @@ def copy_rows(matrix: FeatureMatrix) -> Any:
 def find_rows(matrix: FeatureMatrix) -> Any:
     """Return all rows if they are on the GPU already; None otherwise."""
     return matrix.values if matrix.is_on_device else _kept.get(matrix)
+
+
+def copy_target(target: Target) -> Any:
+    """Return the classes or the numbers of all rows on the GPU; they stay there as long as the target exists."""
+    with _copying:
+        if target not in _kept_targets:
+            _kept_targets[target] = put(target.codes if isinstance(target, ClassTarget) else target.numbers)
+        return _kept_targets[target]
 
 
 def _fits(matrix: FeatureMatrix) -> bool:
