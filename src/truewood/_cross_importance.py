@@ -143,7 +143,7 @@ def cross_importance(
     (['s5', 'bmi'], (5, 10))
     """
     check_measure(measure)
-    check_n_jobs(n_jobs)
+    n_threads = check_n_jobs(n_jobs)
     inference, contributions = read_inference(inference, contributions, "residual")
     has_inference = bool(inference)
     if not isinstance(estimator, Mapping):
@@ -168,7 +168,7 @@ def cross_importance(
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
     matrix = encode_table(bring_to_host(X))
-    copies, models = find_copies(matrix), None
+    copies, models = find_copies(matrix, n_threads), None
     if isinstance(estimator, Mapping):
         source = "estimator['indices']"
         models, folds = read_cv_results(estimator, cv, params, n_rows, codes)
@@ -204,7 +204,7 @@ def cross_importance(
     y = bring_to_host(y)
     target_values, invalid = _encode(y), None
     if results[0].task == "classification":
-        invalid = find_synthetic_rows(matrix, y, inference=has_inference)
+        invalid = find_synthetic_rows(matrix, y, n_threads, inference=has_inference)
     options = {"target": target_values, "copies": copies, "invalid": invalid}
     joined = join_folds(results, folds, weight, codes, has_inference, contributions, **options)
     if stops_early:

@@ -63,7 +63,7 @@ def importance(
         target) for regression, survival and boosted trees, and "mdi_oob" if rows have different weights; all are on the
         scale of the usual impurity importance. For boosted and survival trees, "ufi" is the same as "ufi_centered", and
         "loss_oob" and "permutation" are unavailable: they need trees that each predict the target, but boosted trees do
-        so only in sum, and survival trees compare hazards. "mdi_plus_oob" adds linear terms, which rank smooth effects
+        so only in sum, and survival trees compare hazards. "mdi_plus_oob" adds linear terms, which rank linear effects
         better, and needs the training data of a forest. "sobol_mda" answers a different question: how much worse a
         forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None

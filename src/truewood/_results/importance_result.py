@@ -84,7 +84,7 @@ class ImportanceResult(ScoresWithErrors):
     contributions : ndarray of shape (n_rows, n_features) or None
         The contribution of each evaluation row to each score; only with ``contributions=True``.
     n_groups : int or None
-        Number of row groups that standard errors are based on; None without ``groups=``.
+        Number of clusters that standard errors are based on; None without ``groups=``.
     groups : ndarray of int, shape (n_rows,), or None
         The group of each row; only with ``groups=`` and ``contributions=True``.
     total_error : float

@@ -110,7 +110,7 @@ def score_in_memory(
     chosen = _choose_measure(measure, inputs)
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, final.encoding, tree_model)
     notes = (*notes, *_describe_inputs(inputs, chosen, final.warning, may_have_stopped=check_heldout))
-    plan = _plan_inference(inputs, chosen, inference, contributions, check_rows)
+    plan = _plan_inference(inputs, chosen, inference, contributions, check_rows, n_threads)
     if not plan.unavailable and not plan.invalid:
         notes = (*notes, *describe_informative_rows(inputs))
     if plan.unavailable and plan.invalid:
@@ -174,11 +174,16 @@ def _describe_inputs(
 
 
 def _plan_inference(
-    inputs: ScoringInputs, measure: Measure, inference: bool | str, contributions: bool, check_rows: bool
+    inputs: ScoringInputs,
+    measure: Measure,
+    inference: bool | str,
+    contributions: bool,
+    check_rows: bool,
+    n_threads: int,
 ) -> _InferencePlan:
     """Find out why inference is unavailable, and refuse kinds that the measure or the rows do not allow."""
     unavailable = find_inference_problem(measure, inference, contributions=contributions)
-    invalid = find_invalid_rows(inputs, check_rows=check_rows) if measure.uses_evaluation_rows else None
+    invalid = find_invalid_rows(inputs, n_threads, check_rows=check_rows) if measure.uses_evaluation_rows else None
     if invalid is not None:
         withheld = "scores are unreliable" if unavailable else "standard errors and p-values are withheld"
         warn(f"{withheld}: {invalid}.")
@@ -334,7 +339,7 @@ def _check_order(
     for block in blocks:
         if block.first == 0:
             found = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
-            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(found)]
+            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.take_range(0, len(found)).encoded
             if inputs.copies is not None:
                 is_taken = is_taken & inputs.copies.is_first[: len(found)]
             warn_of_dependent_rows(found[is_taken], grouping.names, target[is_taken])
