@@ -154,6 +154,13 @@ CASES = {
     ),
     "bags": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"inference": "bags"}),
     "rows": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"contributions": True}),
+    "residual": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"inference": "residual"}),
+    "residual, held-out rows": lambda: (
+        HistGradientBoostingClassifier(max_iter=4, random_state=0).fit(X_GAPS[FIT], CLASSES[FIT]),
+        X_GAPS[REST],
+        CLASSES[REST],
+        {"rows": "heldout", "inference": "residual"},
+    ),
     "permutation": lambda: (
         forest(RandomForestClassifier).fit(X, CLASSES),
         X,

@@ -285,7 +285,7 @@ class Engine(ABC):
         tree_weight : ndarray of shape (n_trees,)
             Weights of the trees.
         residual : ndarray of shape (n_rows, n_columns, n_features)
-            Residuals for the splits on each feature.
+            Residuals of all columns of the target, for the splits on each feature.
         by_row : ndarray of shape (n_rows, n_features)
             The influence of evaluation rows over all trees is added to it.
         by_tree : ndarray of shape (n_trees, n_features)

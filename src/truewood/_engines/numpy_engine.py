@@ -255,14 +255,15 @@ class NumpyEngine(Engine):
         linear = terms.by_class if isinstance(terms, ClassTerms) else terms.linear
         number = _number_leaves(ensemble)
         for tree, weight in enumerate(rows.evaluation_weight or ()):
+            first = 0 if ensemble.column is None else ensemble.column[tree]
             once = np.flatnonzero(weight)
             for block in np.split(once, np.searchsorted(once, np.arange(RESIDUAL_ROWS, len(weight), RESIDUAL_ROWS))):
                 if not len(block):
                     continue
                 leaf = walk(ensemble, tree, matrix.take(block))
-                summed = _sum_path(ensemble, leaf, linear, 0) * residual[block, 0]
+                summed = _sum_path(ensemble, leaf, linear, 0) * residual[block, first]
                 for column in range(1, linear.shape[1]):
-                    summed += _sum_path(ensemble, leaf, linear, column) * residual[block, column]
+                    summed += _sum_path(ensemble, leaf, linear, column) * residual[block, first + column]
                 added = weight[block, np.newaxis] * summed
                 by_row[block] += tree_weight[tree] * added
                 order = np.argsort(number[leaf], kind="stable")

@@ -248,9 +248,19 @@ def _score_column(
     if plan.check_rows and inputs.groups is None and column is None:
         filled = _check_order(filled, groupings[0], inputs)
     results, moments = _add_inference(results, grouping_scores, groupings, filled, inputs, plan, n_threads)
-    if plan.kind != "residual" or column is not None or results[0].inference_unavailable is not None:
+    if plan.kind != "residual" or column is not None:
         return results
-    return add_residual_test(results, grouping_scores, moments, groupings, first, inputs, measure, n_threads)
+    return add_residual_test(
+        results,
+        grouping_scores,
+        moments,
+        groupings,
+        first,
+        inputs,
+        measure,
+        with_contributions=plan.contributions,
+        n_threads=n_threads,
+    )
 
 
 def _make_metadata(inputs: ScoringInputs) -> Metadata:
