@@ -35,8 +35,9 @@ class Sample:
 class Design:
     """How to draw a data set, which pairs interact, and which pair to report on its own.
 
-    `rows` is "oob", "heldout" or "folds"; models of folds are fit by `cross_interactions`. With `is_weighted`, rows
-    have random weights; with `n_per_group`, as many consecutive rows form a cluster.
+    `rows` is "oob", "heldout" or "folds"; models of folds are fit by `cross_interactions`. `draw_weights` draws weights
+    of rows; `cluster_sizes` are the sizes of consecutive clusters of rows, which repeat. The study draws at most `most`
+    data sets.
     """
 
     name: str
@@ -46,18 +47,18 @@ class Design:
     focus: tuple[int, int] = (0, 1)
     true_pairs: frozenset[tuple[int, int]] = frozenset()
     make: Callable[[int], Any] = field(default=lambda seed: forest(seed))
-    most: int = 1000
-    is_weighted: bool = False
-    n_per_group: int | None = None
+    most: int = 300
+    draw_weights: Callable[[np.random.Generator, int], np.ndarray] | None = None
+    cluster_sizes: tuple[int, ...] | None = None
 
     def draw(self, seed: int) -> Sample:
         """Draw a data set and fit a model."""
         rng = np.random.default_rng([seed, 20261118])
         train = self.draw_rows(rng, self.n_rows)
-        weight = rng.exponential(size=self.n_rows) + 0.1 if self.is_weighted else None
+        weight = None if self.draw_weights is None else self.draw_weights(rng, self.n_rows)
         model = self.make(seed) if self.rows == "folds" else self.make(seed).fit(*train, sample_weight=weight)
         X, y = self.draw_rows(rng, self.n_rows) if self.rows == "heldout" else train
-        groups = None if self.n_per_group is None else np.arange(self.n_rows) // self.n_per_group
+        groups = None if self.cluster_sizes is None else number_clusters(self.cluster_sizes, self.n_rows)
         return Sample(model, X, y, self.make, train, weight, groups)
 
 
@@ -206,10 +207,29 @@ def shadow(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def clusters(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Clusters of five rows, with columns and errors that are partly the same in a cluster."""
-    X = 0.8 * np.repeat(rng.normal(size=(n // 5, 6)), 5, axis=0) + 0.6 * rng.normal(size=(n, 6))
-    return X, main_effects(X) + np.repeat(rng.normal(size=n // 5), 5) + rng.normal(size=n)
+def number_clusters(sizes: tuple[int, ...], n: int) -> np.ndarray:
+    """The cluster of each row."""
+    repeated = np.tile(sizes, n // sum(sizes) + 1)
+    return np.repeat(np.arange(len(repeated)), repeated)[:n]
+
+
+def clusters(sizes: tuple[int, ...]) -> Draw:
+    """Columns and errors that are partly the same in a cluster."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        of_row = number_clusters(sizes, n)
+        X = 0.8 * rng.normal(size=(of_row[-1] + 1, 6))[of_row] + 0.6 * rng.normal(size=(n, 6))
+        return X, main_effects(X) + rng.normal(size=of_row[-1] + 1)[of_row] + rng.normal(size=n)
+
+    return draw
+
+
+def exponential_weights(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.exponential(size=n) + 0.1
+
+
+def lognormal_weights(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.lognormal(size=n)
 
 
 def two_outputs(joint: Callable[[np.ndarray], np.ndarray] | None = None) -> Draw:
@@ -253,6 +273,10 @@ def switch(X: np.ndarray) -> np.ndarray:
 def three_way(X: np.ndarray) -> np.ndarray:
     return 1.5 * np.sign(X[:, 0] * X[:, 1]) * (X[:, 2] > 0)
 
+
+# Sizes of clusters.
+FIVES, UNEQUAL = (5,), (1, 2, 3, 9, 10)
+GROUPED = (("heldout", "held out", 300), ("folds", "folds", 60))
 
 DESIGNS = [
     Design("additive, out of bag", additive()),
@@ -314,14 +338,16 @@ DESIGNS = [
     Design("proxy of a product, 1,000 rows, held out", proxy("product", 0.8), "heldout", 1000, most=80),
     Design("proxy of a product, 30 features, held out", proxy("product", 0.8, 30), "heldout", 500, most=40),
     Design("shadow of a feature that interacts", shadow, focus=(1, 5), true_pairs=FIRST),
-    Design("folds", additive(), "folds"),
-    Design("boosting, folds", additive(), "folds", make=boost),
-    Design("boosting, product, folds", additive(joint=product), "folds", true_pairs=FIRST, make=boost),
-    Design("weights, out of bag", additive(), is_weighted=True),
-    Design("weights, held out", additive(), "heldout", is_weighted=True),
-    Design("weights, product, out of bag", additive(joint=product), true_pairs=FIRST, is_weighted=True),
-    Design("clusters, held out", clusters, "heldout", n_per_group=5),
-    Design("clusters, folds", clusters, "folds", n_per_group=5),
+    Design("folds", additive(), "folds", most=60),
+    Design("boosting, folds", additive(), "folds", make=boost, most=60),
+    Design("boosting, product, folds", additive(joint=product), "folds", true_pairs=FIRST, make=boost, most=60),
+    Design("weights, out of bag", additive(), draw_weights=exponential_weights),
+    Design("weights, held out", additive(), "heldout", draw_weights=exponential_weights),
+    Design("weights, product, out of bag", additive(joint=product), true_pairs=FIRST, draw_weights=exponential_weights),
+    *(
+        Design(f"clusters, {words}", clusters(FIVES), rows, cluster_sizes=FIVES, most=most)
+        for rows, words, most in GROUPED
+    ),
     Design("two outputs", two_outputs()),
     Design("two outputs, product", two_outputs(product), true_pairs=FIRST),
     Design("rare class, joint", rare_class_joint, make=class_forest, n_rows=600, true_pairs=FIRST),
@@ -339,6 +365,23 @@ DESIGNS = [
         Design(f"correlation {rho}, 8,000 rows, held out", additive(correlation=rho), "heldout", 8000, most=20)
         for rho in (0.3, 0.5, 0.7)
     ),
+    # Designs that the method was not adjusted to.
+    Design("lognormal weights, out of bag", additive(), draw_weights=lognormal_weights),
+    Design(
+        "lognormal weights, product, out of bag",
+        additive(joint=product),
+        true_pairs=FIRST,
+        draw_weights=lognormal_weights,
+    ),
+    *(
+        Design(f"unequal clusters, {words}", clusters(UNEQUAL), rows, cluster_sizes=UNEQUAL, most=most)
+        for rows, words, most in GROUPED
+    ),
+    Design("12 features, 250 rows, held out", additive(12), "heldout", 250),
+    Design("boosting, 12 features, 250 rows, held out", additive(12), "heldout", 250, make=boost),
+    Design("boosting, strong effects, correlation 0.5, held out", strong(0.5), "heldout", 500, make=boost),
+    Design("boosting, heteroscedastic, held out", heteroscedastic, "heldout", 500, make=boost),
+    Design("boosting, switch, held out", additive(joint=switch), "heldout", 500, true_pairs=FIRST, make=boost),
 ]
 
 PEER_DESIGNS = [

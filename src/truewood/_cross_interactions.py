@@ -132,7 +132,7 @@ def cross_interactions(
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
     matrix, invalid = encode_table(X), None
-    copies, models = find_copies(matrix), None
+    copies, models = find_copies(matrix, n_threads), None
     if isinstance(estimator, Mapping):
         models, folds = read_cv_results(estimator, cv, params, n_rows, codes)
     else:
@@ -168,7 +168,7 @@ def cross_interactions(
     for text in messages:
         warn(text)
     if open_model(parts[0].model).target.kind.is_classification:
-        invalid = find_synthetic_rows(matrix, y)
+        invalid = find_synthetic_rows(matrix, y, n_threads)
     with use_engine(chosen):
         joined = join_fold_pairs(parts, folds, weight, codes, copies, invalid, n_threads)
     if stops_early:

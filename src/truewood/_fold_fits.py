@@ -91,10 +91,10 @@ def leave_out_copies(folds: Folds, copies: Copies) -> Folds:
     return replace(folds, test=test)
 
 
-def find_synthetic_rows(matrix: FeatureMatrix, y: Any, *, inference: bool = True) -> str | None:
+def find_synthetic_rows(matrix: FeatureMatrix, y: Any, n_threads: int, *, inference: bool = True) -> str | None:
     """Why errors are unavailable, with a warning, if rows of a class were computed from others before the split."""
     labels = pd.factorize(np.asarray(y).reshape(len(y), -1)[:, 0])[0]
-    if not has_synthetic_rows(matrix, labels):
+    if not has_synthetic_rows(matrix, labels, n_threads):
         return None
     withheld = "standard errors and p-values are withheld" if inference else "scores are unreliable"
     warn(f"{withheld}: {SYNTHETIC_ROWS}.")

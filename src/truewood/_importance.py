@@ -63,7 +63,7 @@ def importance(
         target) for regression, survival and boosted trees, and "mdi_oob" if rows have different weights; all are on the
         scale of the usual impurity importance. For boosted and survival trees, "ufi" is the same as "ufi_centered", and
         "loss_oob" and "permutation" are unavailable: they need trees that each predict the target, but boosted trees do
-        so only in sum, and survival trees compare hazards. "mdi_plus_oob" adds linear terms, which rank smooth effects
+        so only in sum, and survival trees compare hazards. "mdi_plus_oob" adds linear terms, which rank linear effects
         better, and needs the training data of a forest. "sobol_mda" answers a different question: how much worse a
         forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
@@ -93,8 +93,7 @@ def importance(
         others; p-values stay the same. It needs many trees, and warns if there are too few. With "residual", p-values
         test each feature on the part of the target that the other features leave unexplained, which finds more features
         if others explain much of the target; scores, standard errors and intervals stay the same. It needs rows of
-        equal weight in host memory, and "ufi" for classification or "ufi_centered"; survival trees and models with
-        several raw scores are not supported.
+        equal weight, and "ufi" for classification or "ufi_centered"; survival trees are not supported.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.

@@ -41,7 +41,7 @@ def solve(regressors, values, weight):
 def test_all_bases_are_taken_out(pair):
     X, main, joint, prediction, residual, weight = draw(600)
     bases = make_bases(X)
-    column = ColumnRegression(WeightedBases(bases, np.sqrt(weight)), residual, prediction, main, len(X))
+    column = ColumnRegression(WeightedBases(bases, np.sqrt(weight)), residual, prediction, main)
     found = column.regress(*pair, column.take_out_common(np.stack([joint, 2 * joint + 1])))
     without = [prediction - main[:, pair[0]], prediction - main[:, pair[1]]]
     without.append(without[0] - main[:, pair[1]] + joint)
@@ -50,14 +50,34 @@ def test_all_bases_are_taken_out(pair):
     np.testing.assert_allclose(np.vstack([found.left, found.effects]), expected, atol=1e-9)
     assert found.n_regressors == rank
     _, _, leverage = solve(np.column_stack([np.ones(600), *bases]), [joint], weight)
-    np.testing.assert_allclose(1 - 1 / found.inflation, leverage, atol=1e-9)
+    np.testing.assert_allclose(found.inflation, 600 / (600 - rank) / np.sqrt(1 - leverage), rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_errors_are_right_on_average(size):
+    """Of rows with independent noise, and of groups whose rows share their noise."""
+    n_rows, rng = 200 * size, np.random.default_rng(0)
+    X, main, joint, prediction, _, _ = draw(n_rows // size)
+    X, main, joint, prediction = (np.repeat(values, size, axis=0) for values in (X, main, joint, prediction))
+    X[:, [0, 1, 3, 4]] += 0.3 * rng.normal(size=(n_rows, 4))
+    groups = np.arange(n_rows) // size
+    bases = WeightedBases(make_bases(X), np.ones(n_rows))
+    values, squares = [], []
+    for _ in range(500):
+        residual = np.repeat(rng.normal(size=n_rows // size), size)
+        column = ColumnRegression(bases, residual - joint, prediction, main, groups)
+        found = column.regress(0, 4, column.take_out_common(joint[np.newaxis]))
+        products = found.left * found.effects[0]
+        values.append(products.sum() / (n_rows - found.n_regressors))
+        squares.append((np.bincount(groups, found.inflation * products) ** 2).sum() / n_rows**2)
+    assert np.std(values) / np.sqrt(np.mean(squares)) == pytest.approx(1.0, abs=0.07)
 
 
 def test_curves_replace_bases_where_rows_are_few():
     """120 rows allow 15 functions in common: a constant, 6 curves, and more of the basis of the largest effect."""
     X, main, joint, prediction, residual, weight = draw(120, 9)
     bases = make_bases(X)
-    column = ColumnRegression(WeightedBases(bases, np.sqrt(weight)), residual, prediction, main, len(X))
+    column = ColumnRegression(WeightedBases(bases, np.sqrt(weight)), residual, prediction, main)
     found = column.regress(0, 8, column.take_out_common(joint[np.newaxis]))
     curves = []
     for j, basis in enumerate(bases):
@@ -82,7 +102,8 @@ def test_curves_replace_bases_where_rows_are_few():
 def test_fewer_functions_are_taken_out_of_grouped_rows():
     X, main, _, prediction, residual, weight = draw(600)
     bases = WeightedBases(make_bases(X), np.sqrt(weight))
-    rows, groups = (ColumnRegression(bases, residual, prediction, main, n_units) for n_units in (600, 60))
+    codes = (None, np.arange(600) // 10)
+    rows, groups = (ColumnRegression(bases, residual, prediction, main, own) for own in codes)
     assert rows.n_common == 1 + sum(len(functions) for functions in bases.functions)
     assert groups.n_common == 4  # a constant and 3 curves
     assert rows.n_own == 0 < groups.n_own
@@ -90,7 +111,7 @@ def test_fewer_functions_are_taken_out_of_grouped_rows():
 
 def test_products_without_a_regression():
     X, main, joint, prediction, residual, weight = draw(100)
-    column = ColumnRegression(WeightedBases(make_bases(X), np.sqrt(weight)), residual, prediction, main, len(X))
+    column = ColumnRegression(WeightedBases(make_bases(X), np.sqrt(weight)), residual, prediction, main)
     expected = np.average((residual + joint) * (joint - np.average(joint, weights=weight)), weights=weight)
     assert column.multiply(joint[np.newaxis])[0] == pytest.approx(expected, rel=1e-12)
 
@@ -98,7 +119,7 @@ def test_products_without_a_regression():
 def test_nearly_equal_features_are_no_problem():
     X, main, joint, prediction, residual, weight = draw(600)
     X[:, 3] = X[:, 0] * (1 + 1e-9)
-    column = ColumnRegression(WeightedBases(make_bases(X), np.sqrt(weight)), residual, prediction, main, len(X))
+    column = ColumnRegression(WeightedBases(make_bases(X), np.sqrt(weight)), residual, prediction, main)
     found = column.regress(0, 1, column.take_out_common(joint[np.newaxis]))
     span = np.column_stack([np.ones(600), *make_bases(X)])
     assert abs(found.left @ (np.sqrt(weight)[:, np.newaxis] * span)).max() < 1e-6

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._inputs.groups import sum_row_groups
+
 Floats = NDArray[np.float64]
 
 # Curves of features: one per this many rows, those of the largest main effects.
@@ -39,6 +41,10 @@ class WeightedBases:
     ----------
     functions : list of ndarray of shape (rank, n_rows)
         The functions of each feature.
+    parts : list of slice
+        Place of each feature among all functions.
+    products : ndarray of shape (n_functions, n_functions)
+        Products of all functions.
     """
 
     def __init__(self, bases: list[Floats], root: Floats) -> None:
@@ -46,13 +52,18 @@ class WeightedBases:
         self.functions = [
             _orthonormalize(root * (basis - np.average(basis, axis=0, weights=root**2)).T) for basis in bases
         ]
+        ends = np.cumsum([0, *map(len, self.functions)]).tolist()
+        self.parts = list(map(slice, ends[:-1], ends[1:]))
+        stacked = np.vstack(self.functions)
+        self.products = stacked @ stacked.T
 
     def measure_dependence(self, first: int, second: int) -> float:
         """Largest canonical correlation of two features, minus its expectation for independent features."""
         a, b = self.functions[first], self.functions[second]
         if not len(a) or not len(b):
             return 0.0
-        largest = float(np.linalg.svd(a @ b.T, compute_uv=False)[0]) ** 2
+        overlap = self.products[self.parts[first], self.parts[second]]
+        largest = float(np.linalg.svd(overlap, compute_uv=False)[0]) ** 2
         chance = min((np.sqrt(len(a)) + np.sqrt(len(b))) ** 2 / len(self.root), 0.99)
         return float(np.sqrt(np.clip((largest - chance) / (1.0 - chance), 0.0, 1.0)))
 
@@ -66,9 +77,9 @@ class Residuals:
     left : ndarray of shape (n_rows,)
         Of the target minus the additive part of the prediction.
     effects : ndarray of shape (n_effects, n_rows)
-        Of the joint effect of all trees and, out of bag, of each half of them.
+        Of the joint effect of all trees and, out of bag, of its noise.
     inflation : ndarray of shape (n_rows,)
-        Factor that corrects contributions for the leverage of rows, as in HC3.
+        Factor that corrects contributions for the leverage of rows, as in HC2, and for the number of regressors.
     n_regressors : int
         Number of regressors.
     """
@@ -90,8 +101,8 @@ class ColumnRegression:
         The target minus the prediction, and the prediction.
     main : ndarray of shape (n_rows, n_features)
         Main effects of the features.
-    n_units : int
-        Number of rows or, if rows are grouped, of groups: how many functions can be taken out depends on it.
+    groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row, if rows are grouped: how many functions can be taken out depends on their number.
 
     Attributes
     ----------
@@ -100,8 +111,16 @@ class ColumnRegression:
         that are not among these.
     """
 
-    def __init__(self, bases: WeightedBases, residual: Floats, prediction: Floats, main: Floats, n_units: int) -> None:
+    def __init__(
+        self,
+        bases: WeightedBases,
+        residual: Floats,
+        prediction: Floats,
+        main: Floats,
+        groups: NDArray[np.int64] | None = None,
+    ) -> None:
         self._root = bases.root
+        n_units = len(residual) if groups is None else int(groups.max()) + 1
         weighted_main = self._root * main.T
         # The curve of a feature: its main effect as a function of the feature alone.
         curves = np.array([(own @ x) @ own for own, x in zip(bases.functions, weighted_main, strict=True)])
@@ -112,7 +131,8 @@ class ColumnRegression:
         is_whole = 1 + len(largest) + np.cumsum(n_more) <= n_units // _ROWS_PER_COMMON
         whole, smooth = set(largest[is_whole].tolist()), largest[~is_whole]
         listed = [self._root[np.newaxis] / np.sqrt((self._root**2).sum()), *(bases.functions[j] for j in sorted(whole))]
-        self._common = _join_spans(np.vstack([*listed, curves[smooth] / size[smooth, np.newaxis]]))
+        listed.append(curves[smooth] / size[smooth, np.newaxis])
+        self._common = _join_spans(np.vstack(listed))
         self._bases = [
             own[:0] if j in whole else _orthonormalize(self._remove_common(own))
             for j, own in enumerate(bases.functions)
@@ -121,7 +141,7 @@ class ColumnRegression:
         self._residual = residual
         self._left, self._prediction = self.take_out_common(np.stack([residual, prediction]))
         self._main = self._remove_common(weighted_main)
-        self._leverage = [(own**2).sum(axis=0) for own in [self._common, *self._bases]]
+        self._leverage = [_find_leverage(own, groups) for own in [self._common, *self._bases]]
         self._scale = float(np.sqrt((self._prediction**2).sum()))
 
     def take_out_common(self, values: Floats) -> Floats:
@@ -162,10 +182,20 @@ class ColumnRegression:
         left, residual = values[0], values[1:]
         if residual[0] @ residual[0] <= _ADDITIVE * (effects[0] @ effects[0]):
             residual = np.zeros_like(residual)
-        leverage = self._leverage[0] + self._leverage[1 + first] + self._leverage[1 + second]
-        return Residuals(
-            left, residual, 1.0 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE)), self.n_common + n_own + n_functions
-        )
+        leverage = (self._leverage[0] + self._leverage[1 + first] + self._leverage[1 + second]).max(axis=0)
+        n_rows, n_regressors = len(left), self.n_common + n_own + n_functions
+        inflation = n_rows / max(n_rows - n_regressors, 1) / np.sqrt(1.0 - np.minimum(leverage, _MOST_LEVERAGE))
+        return Residuals(left, residual, inflation, n_regressors)
+
+
+def _find_leverage(functions: Floats, groups: NDArray[np.int64] | None) -> Floats:
+    """Leverage of each row and, if rows are grouped, that of a constant on its group, shape (1 or 2, n_rows)."""
+    of_row: Floats = (functions**2).sum(axis=0)
+    if groups is None:
+        return of_row[np.newaxis]
+    size = np.bincount(groups)
+    sums = sum_row_groups(functions.T, groups, len(size))
+    return np.stack([of_row, ((sums**2).sum(axis=1) / size)[groups]])
 
 
 def _join_blocks(overlap: Floats) -> Floats:
@@ -187,8 +217,10 @@ def _invert(products: Floats) -> tuple[Floats, int]:
 
 def _orthonormalize(functions: Floats) -> Floats:
     """An orthonormal basis of what functions span, shape (rank, n_rows)."""
-    _, values, right = np.linalg.svd(functions, full_matrices=False)
-    return np.ascontiguousarray(right[values > _RANK * max(values.max(initial=0.0), _RANK)])
+    span, factors = np.linalg.qr(functions.T)
+    _, values, right = np.linalg.svd(factors.T)
+    kept: Floats = right[values > _RANK * max(values.max(initial=0.0), _RANK)] @ span.T
+    return kept
 
 
 def _join_spans(functions: Floats) -> Floats:

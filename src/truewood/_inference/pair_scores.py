@@ -11,8 +11,8 @@ of them: where a feature is a noisy product of j and k, a model uses that produc
 Out-of-bag rows have two roles: a row evaluates some trees and is in bag for the others. The joint effect at a row is
 (nearly) a sum over in-bag rows, g_l = sum_i K_li e_i, and the variance of sum_l e_l g_l is that of its terms plus the
 sum of K_li K_il. If the kernel of infinitely many trees is symmetric, the latter is the sum of e_l^2 times the square
-of their g_l, which the product of the joint effects from two halves of the trees estimates without the noise of the
-trees. docs/theory/interactions.md has the derivation and measurements.
+of their g_l. The square of g_l minus that of its noise estimates it; the noise is half the difference between the joint
+effects from two halves of the trees. docs/theory/interactions.md has the derivation and measurements.
 """
 
 from __future__ import annotations
@@ -125,15 +125,14 @@ class PairScorer:
         self._size = None
         if rows.groups is not None:
             self._size = np.bincount(rows.groups).astype(np.float64)
-        n_units = len(share) if self._size is None else len(self._size)
         with _use_one_thread():
             self._bases, self._columns = WeightedBases(bases, np.sqrt(share)), []
             for c in range(rows.residual.shape[1]):
                 own = self._bases
                 if rows.curvature is not None:
                     own = WeightedBases(bases, np.sqrt(share * rows.curvature[:, c]))
-                column = ColumnRegression(own, rows.residual[:, c], rows.prediction[:, c], rows.main[:, :, c], n_units)
-                self._columns.append(column)
+                values = rows.residual[:, c], rows.prediction[:, c], rows.main[:, :, c]
+                self._columns.append(ColumnRegression(own, *values, rows.groups))
         self.problem = self._find_problem()
 
     def _find_problem(self) -> str | None:
@@ -162,8 +161,8 @@ class PairScorer:
             The features of each pair.
         take_joint : callable
             ``take_joint(block, column)`` gives the joint effects of a slice of the pairs in a column of the target,
-            shape (n_effects, n_block, n_rows). If rows are in bag for other trees, there are three: from all trees and
-            from each half of them.
+            shape (n_effects, n_block, n_rows). If rows are in bag for other trees, there are two: from all trees, and
+            half the difference between those from two halves of the trees.
         n_threads : int
             Number of threads, which share the pairs.
         """
@@ -200,18 +199,16 @@ class PairScorer:
         """Score of a pair and its standard errors, given the residuals in each column."""
         n_rows, n_averaged = len(self._rows.weight), self._rows.n_averaged
         value = sum(float(own.left @ own.effects[0]) / (n_rows - own.n_regressors) for own in found) / n_averaged
-        # Contributions of rows, by the joint effect of all trees and of each half.
+        # Contributions of rows, by the joint effect of all trees and by its noise.
         contributions = self._sum_groups(sum(own.inflation * own.left * own.effects for own in found))
         correction = 1.0 if self._size is None else find_cluster_correction(self._size)
-        squares = float(contributions[0] @ contributions[0])
+        squares, of_noise = ((contributions**2).sum(axis=1)[[0, -1]]).tolist()
         tested, spread = (1.0 + self._reciprocity) * squares, (1.0 + self._reciprocity) ** 2 * squares
         if is_in_bag:
-            # The sums of products of the two halves exceed those of all trees only because of noise.
-            tested += float(np.clip(contributions[1] @ contributions[2], 0.0, tested))
-            noise = self._sum_groups(
-                sum(own.inflation * (own.left - own.effects[0]) * own.effects[1:] for own in found)
-            )
-            spread = max(tested, spread + 3.0 * float(np.clip(noise[0] @ noise[1], 0.0, None)))
+            tested += max(squares - of_noise, 0.0)
+            left = self._sum_groups(sum(own.inflation * (own.left - own.effects[0]) * own.effects for own in found))
+            squares, of_noise = (left**2).sum(axis=1).tolist()
+            spread = max(tested, spread + 3.0 * max(squares - of_noise, 0.0))
         return value, float(np.sqrt(correction * tested)), float(np.sqrt(correction * spread))
 
     def _sum_groups(self, products: Any) -> Floats:

@@ -84,7 +84,7 @@ class ImportanceResult(ScoresWithErrors):
     contributions : ndarray of shape (n_rows, n_features) or None
         The contribution of each evaluation row to each score; only with ``contributions=True``.
     n_groups : int or None
-        Number of row groups that standard errors are based on; None without ``groups=``.
+        Number of clusters that standard errors are based on; None without ``groups=``.
     groups : ndarray of int, shape (n_rows,), or None
         The group of each row; only with ``groups=`` and ``contributions=True``.
     total_error : float
@@ -98,6 +98,9 @@ class ImportanceResult(ScoresWithErrors):
         `p_value`; only with ``inference="residual"``.
     residual_std_error : ndarray of shape (n_features,) or None
         Standard errors of `residual_values` under the null hypothesis that the feature has no predictive power.
+    residual_contributions : ndarray of shape (n_rows, n_features) or None
+        The contribution of each evaluation row to `residual_values`; only with ``inference="residual"`` and
+        ``contributions=True``.
     inference_unavailable : str or None
         Why standard errors and p-values are unavailable; None if they are available.
     columns : ImportanceResult or None
@@ -130,6 +133,7 @@ class ImportanceResult(ScoresWithErrors):
     tree_noise: NDArray[np.float64] = field(default_factory=partial(np.empty, 0))
     residual_values: NDArray[np.float64] | None = None
     residual_std_error: NDArray[np.float64] | None = None
+    residual_contributions: NDArray[np.float64] | None = None
     inference_unavailable: str | None = None
     columns: ImportanceResult | None = None
     per_fold: NDArray[np.float64] | None = None

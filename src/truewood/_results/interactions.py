@@ -75,7 +75,7 @@ class Interactions:
     output_names : ndarray of str, shape (n_columns,), or None
         Names of the classes or outputs; None for a single number.
     n_groups : int or None
-        Number of row groups that standard errors are based on; None without ``groups=``.
+        Number of clusters that standard errors are based on; None without ``groups=``.
     surfaces : JointSurfaces or None
         Joint effects of the pairs with the highest scores, for plots.
     inference_unavailable : str or None

@@ -106,7 +106,7 @@ def find_fold_pairs(
     check_n_pairs(len(pairs), max_pairs)
     used, local = find_used(tree_model, groupings[0], pairs)
     effects = find_effects(inputs, number_pairs(groupings[0], used, local), 1)
-    is_kept = find_kept(inputs, effects.is_evaluated)
+    is_kept = find_kept(inputs, effects)
     listed = inputs.data.matrix.names.tolist() if parts.encoding is None else parts.encoding.inputs
     data = take_inputs(X, listed, groupings[0].names[np.unique(pairs)].tolist(), inputs.data.n_rows)
     rows = read_rows(inputs, parts.y, groupings[0], used, effects, is_kept, data)
@@ -180,6 +180,7 @@ def join_fold_pairs(
     joined = PairRows(
         rows,
         join([part.rows.target for part in parts]),
+        join([part.rows.weight for part in parts]),
         [join(join_feature(j, numbers)) for j in range(len(used))],
         [np.any(join_feature(j, are_categories), axis=0) for j in range(len(used))],
         join([part.rows.data for part in parts]),

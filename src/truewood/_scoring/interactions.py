@@ -73,7 +73,7 @@ def score_pairs(
         if caveat is not None:
             warn(caveat)
             notes = (*notes, caveat)
-    notes, invalid = (*notes, *describe_rows(inputs, may_have_stopped=True)), find_invalid_rows(inputs)
+    notes, invalid = (*notes, *describe_rows(inputs, may_have_stopped=True)), find_invalid_rows(inputs, n_threads)
     if invalid is not None:
         warn(f"standard errors and p-values are withheld: {invalid}.")
     grouping = groupings[0]
@@ -155,7 +155,7 @@ def evaluate_pairs(
     n_at_once = max(1, _MOST_VALUES // (inputs.data.n_rows * count_columns(inputs.tree_model)))
     first, *others = (local[start : start + n_at_once] for start in range(0, len(pairs), n_at_once))
     effects = find_effects(inputs, number_pairs(grouping, used, first), n_threads)
-    is_kept = find_kept(inputs, effects.is_evaluated)
+    is_kept = find_kept(inputs, effects)
     rows = read_rows(inputs, y, grouping, used, effects, is_kept, data)
     scorer = rows.make_scorer()
 

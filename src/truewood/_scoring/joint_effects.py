@@ -41,8 +41,6 @@ class RowEffects:
         Whether rows are in bag for other trees, so that joint effects from halves of the trees matter.
     is_additive : bool
         Whether joint effects are sums over trees instead of means.
-    is_evaluated : ndarray of bool, shape (n_rows,)
-        Whether a row evaluates any tree.
     """
 
     prediction: Floats
@@ -51,26 +49,30 @@ class RowEffects:
     weights: list[Floats]
     has_halves: bool
     is_additive: bool
-    is_evaluated: NDArray[np.bool_]
+
+    @property
+    def tree_weight(self) -> Floats:
+        """Weight of the trees that each row evaluates, shape (n_rows,)."""
+        total: Floats = np.sum(self.weights, axis=0)
+        return total
 
     def take_joint(self, rows: NDArray[np.bool_], pairs: Any, column: int) -> Floats:
-        """Joint effects of some pairs in a column, with halves if there are, shape (1 or 3, n_pairs, n_rows).
+        """Joint effects of some pairs in a column and, if there are halves, the noise of the trees.
 
-        First the joint effects from all trees, then those from each half. Rows that evaluate no tree of a half count as
-        if both halves agreed, which is conservative.
+        The noise is half the difference between the effects from the two halves of the trees; none counts for rows that
+        evaluate no tree of a half, which is conservative. Shape (1 or 2, n_pairs, n_rows).
         """
         is_all = bool(rows.all())
         sums = [of_part[:, pairs, column] for of_part in self.joint_sums]
         parts = [np.ascontiguousarray((own if is_all else own[rows]).T) for own in sums]
         weights = [own[rows] for own in self.weights]
         total, weight = (parts[0], weights[0]) if len(parts) == 1 else (parts[0] + parts[1], weights[0] + weights[1])
-        effects = np.empty((3 if self.has_halves else 1, *total.shape))
+        effects = np.zeros((2 if self.has_halves else 1, *total.shape))
         np.divide(total, 1.0 if self.is_additive else np.where(weight > 0, weight, 1.0), out=effects[0])
-        if self.has_halves:
-            for half, place in ((1, 0), (2, -1)):
-                np.divide(parts[place], np.where(weights[place] > 0, weights[place], 1.0), out=effects[half])
-                is_none = weights[place] <= 0
-                effects[half][:, is_none] = effects[0][:, is_none]
+        if len(parts) == 2:
+            first, second = (np.where(weight > 0, weight, 1.0) for weight in weights)
+            is_half = 0.5 * ((weights[0] > 0) & (weights[1] > 0))
+            np.subtract(parts[0] * (is_half / first), parts[1] * (is_half / second), out=effects[1])
         return effects
 
 
@@ -80,8 +82,7 @@ def find_effects(inputs: ScoringInputs, features: PairedFeatures, n_threads: int
     parts = [range(n_trees // 2), range(n_trees // 2, n_trees)] if has_halves and n_trees > 1 else [range(n_trees)]
     found = [_sum_trees(inputs, features, len(features.pair_of), trees, n_threads) for trees in parts]
     weight = np.sum([own for _, own in found], axis=0)
-    is_evaluated = weight > 0
-    divisor = np.ones_like(weight) if inputs.tree_model.is_additive else np.where(is_evaluated, weight, 1.0)
+    divisor = np.ones_like(weight) if inputs.tree_model.is_additive else np.where(weight > 0, weight, 1.0)
     total = found[0][0]
     for effects, _ in found[1:]:
         np.add(total.prediction, effects.prediction, out=total.prediction)
@@ -93,7 +94,6 @@ def find_effects(inputs: ScoringInputs, features: PairedFeatures, n_threads: int
         weights=[own for _, own in found],
         has_halves=has_halves,
         is_additive=inputs.tree_model.is_additive,
-        is_evaluated=is_evaluated,
     )
 
 

@@ -38,6 +38,8 @@ class PairRows:
         Residuals, predictions and main effects of the rows.
     target : ndarray of shape (n_rows, n_columns)
         The target.
+    weight : ndarray of shape (n_rows,)
+        Weights of rows in the data.
     numbers : list of ndarray of shape (n_rows, n)
         The columns of each feature.
     are_categories : list of ndarray of bool, shape (n,)
@@ -48,6 +50,7 @@ class PairRows:
 
     rows: EvaluatedRows
     target: Floats
+    weight: Floats
     numbers: list[Floats]
     are_categories: list[NDArray[np.bool_]]
     data: NDArray[Any]
@@ -60,8 +63,8 @@ class PairRows:
     @property
     def impurity(self) -> float:
         """Variance of the target, or Gini impurity; mean over outputs, or sum over raw scores."""
-        weight, mean = self.rows.weight, np.average(self.target, axis=0, weights=self.rows.weight)
-        variance = np.average((self.target - mean) ** 2, axis=0, weights=weight).sum()
+        mean = np.average(self.target, axis=0, weights=self.weight)
+        variance = np.average((self.target - mean) ** 2, axis=0, weights=self.weight).sum()
         return float(variance) / self.rows.n_averaged
 
 
@@ -80,9 +83,10 @@ def number_pairs(grouping: Grouping, used: NDArray[np.int64], pairs: Pairs) -> P
     return PairedFeatures(np.ascontiguousarray(place[grouping.group_of]), pair_of, len(pairs))
 
 
-def find_kept(inputs: ScoringInputs, is_evaluated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def find_kept(inputs: ScoringInputs, effects: RowEffects) -> NDArray[np.bool_]:
     """Rows that count: those that evaluate a tree and have weight."""
     is_weighted = np.ones(inputs.data.n_rows, dtype=np.bool_) if inputs.row_weight is None else inputs.row_weight > 0
+    is_evaluated = effects.tree_weight > 0
     is_kept = is_evaluated & is_weighted
     n_lost = int(np.count_nonzero(~is_evaluated & is_weighted))
     if not is_kept.any():
@@ -116,8 +120,10 @@ def read_rows(
         residual = target - prediction
     groups = None if inputs.clusters is None else np.unique(inputs.clusters[is_kept], return_inverse=True)[1]
     n_averaged = 1 if tree_model.is_additive else tree_model.target.kind.n_outputs
-    rows = EvaluatedRows(residual, prediction, effects.main[is_kept], weight, curvature, n_averaged, groups)
-    return PairRows(rows, target, *_read_columns(inputs, grouping, used, is_kept), data[is_kept])
+    # As in scores of single features, a row counts once per tree: the means of few trees are noisy.
+    counted = weight * (effects.tree_weight / effects.tree_weight.max())[is_kept]
+    rows = EvaluatedRows(residual, prediction, effects.main[is_kept], counted, curvature, n_averaged, groups)
+    return PairRows(rows, target, weight, *_read_columns(inputs, grouping, used, is_kept), data[is_kept])
 
 
 def _differentiate(loss: Loss | None, y: Floats, raw: Floats, weight: Floats) -> tuple[Floats, Floats | None]:
