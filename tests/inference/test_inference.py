@@ -151,8 +151,7 @@ def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
     by_column = [(*own, part) for own, part in zip(by_column, phi_a, strict=True)]
     # weights in bags are kept as float32
     close = {"rtol": 1e-6, "atol": 1e-12}
-    share = share_by_loops(built, by_column, biased)
-    tested = [error_by_loops(built, *own, mdi, share) for own, mdi in zip(by_column, biased, strict=True)]
+    tested = [error_by_loops(built, *own, mdi) for own, mdi in zip(by_column, biased, strict=True)]
     np.testing.assert_allclose(result.null_std_error, tested, **close)
     of_all = (result.per_tree.sum(axis=1), phi.sum(axis=1), psi.sum(axis=1))
     together = error_by_loops(built, *of_all, *oracle.estimate_phi_a(*bags, [of_all[:2]]), biased.sum())
@@ -208,36 +207,18 @@ def common_by_loops(built, scores, phi, psi, phi_a, biased):
     return variance, common, explained, max((biased - scores.mean()) / (1 + r), 0.0)
 
 
-def share_by_loops(built, by_column, biased):
-    """The share of the gain that is the expectation D, as defined in docs/theory/standard_errors.md."""
-    points = []
-    for own, mdi in zip(by_column, biased, strict=True):
-        variance, common, explained, gain = common_by_loops(built, *own, mdi)
-        if variance > 0 and gain > 0:
-            points.append((1 / (1 + own[0].mean() ** 2 / variance), explained / gain, common / gain**2))
-    n = sum(u for u, _, _ in points)
-    if n <= 2:
-        return 1.0
-    mean_x, mean_y = sum(u * x for u, x, _ in points) / n, sum(u * y for u, _, y in points) / n
-    squares = sum(u * (x - mean_x) ** 2 for u, x, _ in points)
-    slope = sum(u * (x - mean_x) * (y - mean_y) for u, x, y in points) / squares
-    left = sum(u * (y - mean_y - slope * (x - mean_x)) ** 2 for u, x, y in points) / (n - 2)
-    return min(1.0, max(mean_y - slope * mean_x, mean_y / 20) / max(slope - np.sqrt(left / squares), 1e-300))
-
-
-def error_by_loops(built, scores, phi, psi, phi_a, biased, share=1.0):
+def error_by_loops(built, scores, phi, psi, phi_a, biased):
     """Test error of one feature, from its definition in docs/theory/standard_errors.md."""
     variance, common, explained, gain = common_by_loops(built, scores, phi, psi, phi_a, biased)
     if variance == 0:
         return 0.0
-    gain *= share
     squares = gain + max(explained, -0.75 * gain)
     on_average = variance - common + common * (gain / squares if gain > 0 else 1.0)
     return (np.sqrt(variance) + np.sqrt(on_average)) / 2
 
 
 @pytest.mark.parametrize("task", ["classes", "two outputs", "numbers"])
-def test_few_informative_rows_are_noted(task):
+def test_few_informative_rows_are_noted_and_make_scores_skewed(task, monkeypatch):
     rng = np.random.default_rng(0)
     rows, rare = rng.standard_normal((600, 3)), np.arange(600) % 40 == 0
     even = rng.standard_normal(600)
@@ -249,12 +230,20 @@ def test_few_informative_rows_are_noted(task):
     result = tw.importance(kind(30, random_state=0).fit(rows, target), rows, target)
     (note,) = [note for note in result.notes if "conservative" in note]
     assert f"about {n_informative:.0f} of 600 rows" in note
+    fitted = []
+    monkeypatch.setattr(standard_errors, "_fit_share_of_gain", lambda *_: fitted.append(1) or 1.0)
+    tw.importance(kind(30, random_state=0).fit(rows, target), rows, target, inference="residual")
+    assert len(fitted) == 2
     usual = even if task == "numbers" else even > 0
     forest = kind(30, random_state=0).fit(rows, usual)
     for options in ({}, {"inference": False}, {"rows": "heldout"}):
         new = rng.standard_normal((600, 3))
         notes = tw.importance(forest, new if options.get("rows") else rows, usual, **options).notes
         assert not [note for note in notes if "conservative" in note]
+    if task != "two outputs":
+        weighted = kind(30, random_state=0).fit(rows, target, sample_weight=np.full(600, 2.0))
+        assert not tw.importance(weighted, rows, target, sample_weight=np.full(600, 2.0)).notes
+    assert len(fitted) == 2
 
 
 def make_skewed(share, n_features=12):

@@ -74,7 +74,13 @@ def find_row_shortage(n_scoring: int) -> str | None:
 
 
 def measure_errors(
-    moments: Moments, scores: GroupingScores, n_rows: int, *, with_bags: bool = False, correction: float = 1.0
+    moments: Moments,
+    scores: GroupingScores,
+    n_rows: int,
+    *,
+    with_bags: bool = False,
+    correction: float = 1.0,
+    has_few_informative: bool = False,
 ) -> Errors:
     """Measure the standard errors of scores.
 
@@ -90,12 +96,16 @@ def measure_errors(
         Whether `std_error` includes the full effect of in-bag rows, as estimated from the bags.
     correction : float
         Factor of the variances, see `find_cluster_correction`.
+    has_few_informative : bool
+        Whether few rows determine the target's variance, so that scores are strongly skewed.
     """
     variance = np.append(moments.eval_eval, moments.total_eval_eval)
     if moments.n_inbag:
         variance = variance + np.maximum(_estimate_role_covariance(moments, scores), 0.0)
     variance = drop_rounding(variance, np.append(scores.magnitude, scores.magnitude.sum()), n_rows)
-    tested = _correct_skewness(variance, moments, scores) if moments.n_inbag else np.sqrt(variance)
+    tested = np.sqrt(variance)
+    if moments.n_inbag:
+        tested = _correct_skewness(variance, moments, scores, has_few_informative=has_few_informative)
     spread = variance[:-1]
     if moments.n_inbag:
         both = _estimate_variance(moments, scores, with_bags=with_bags)
@@ -203,14 +213,17 @@ def _fit_role_covariance(C_eval: Floats, squares: Floats, noise: Floats | float,
     return fitted
 
 
-def _correct_skewness(variance: Floats, moments: Moments, scores: GroupingScores) -> Floats:
+def _correct_skewness(
+    variance: Floats, moments: Moments, scores: GroupingScores, *, has_few_informative: bool
+) -> Floats:
     """Errors, for each group and in total, by which scores of useless features are nearly standard normal.
 
     Apart from the forest noise N, such a score behaves like a chi-square variable minus its expectation D: when
     evaluation rows agree with the splits by chance, so do the in-bag rows, and the variance is larger than average by
     a factor of 1 + score / D. The square root of a chi-square variable is nearly normal (Fisher); that is the score
-    in units of the mean of the two errors. D is a share of the gain of the splits on their in-bag rows, which count
-    1 + r times in their own bag; the rest of it comes from splits too small to matter for other rows.
+    in units of the mean of the two errors. D is at most the gain of the splits on their in-bag rows, which count 1 + r
+    times in their own bag. Part of the gain comes from nodes too small to matter for other rows; where few rows are
+    informative, that is nearly all of it.
     """
     values, gain = scores.values, (scores.mdi - scores.values) / (1.0 + moments.r)
     noise, total_noise = scores.forest_noise
@@ -218,7 +231,8 @@ def _correct_skewness(variance: Floats, moments: Moments, scores: GroupingScores
     common = np.maximum(variance - np.append(noise, total_noise), 0.0)
     explained = values * np.divide(common, variance, out=np.zeros_like(common), where=variance > 0)
     useless = np.divide(variance, variance + values**2, out=np.zeros_like(common), where=variance > 0)
-    D[:-1] *= _fit_share_of_gain(common[:-1], explained[:-1], D[:-1], useless[:-1])
+    if has_few_informative:
+        D[:-1] *= _fit_share_of_gain(common[:-1], explained[:-1], D[:-1], useless[:-1])
     sum_of_squares = np.maximum(explained, -0.75 * D) + D  # far below zero the approximation fails
     ratio = np.divide(D, sum_of_squares, out=np.ones_like(D), where=D > 0)
     on_average = variance - common + common * ratio

@@ -44,6 +44,7 @@ from truewood._scoring.inputs import (
     describe_informative_rows,
     describe_rows,
     find_invalid_rows,
+    has_few_informative,
     make_scoring_inputs,
     refuse_heldout,
 )
@@ -311,7 +312,15 @@ def _add_inference(
     if problem is not None and problem != invalid and inputs.groups is not None and plan.check_rows:
         warn(f"{problem}; {CLUSTER_REMEDY}.")
     summed = [reduce(add, own) for own in moments]
-    results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)
+    results = add_errors(
+        results,
+        summed,
+        scores,
+        problem,
+        with_bags=with_bags,
+        correction=correction,
+        has_few_informative=has_few_informative(inputs),
+    )
     if with_bags and results[0].inference_unavailable is None:
         n_needed = count_trees_for_bags(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
         if n_needed > results[0].n_trees:
