@@ -14,8 +14,6 @@ from truewood._exceptions import DeviceMemoryError
 from truewood._inputs.table_types import bring_to_host, is_on_device, take_named
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.importance import score_in_memory
-from truewood._streaming.open_source import find_cluster_library, open_source
-from truewood._streaming.passes import check_streaming_options, score_source
 
 
 def importance(
@@ -142,6 +140,8 @@ def importance(
                 raise ValueError(
                     f"{name} needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
                 )
+        from truewood._streaming.passes import check_streaming_options
+
         inference = check_streaming_options(rows, measure, inference)
         with use_engine(engine):
             return score_stream(model, y=y, sample_weight=sample_weight, inference=inference, **options)
@@ -176,6 +176,9 @@ def find_streaming_scorer(X: Any) -> Callable[..., ImportanceResult] | None:
     """The function that scores X if it is not a table in memory; None for a table."""
     if isinstance(X, pd.DataFrame | np.ndarray):
         return None
+    # Imported here because tables in memory do not need them.
+    from truewood._streaming.open_source import find_cluster_library, open_source
+
     library = find_cluster_library(X)
     if library == "dask":
         from truewood._streaming.dask_frames import score_dask
@@ -186,4 +189,8 @@ def find_streaming_scorer(X: Any) -> Callable[..., ImportanceResult] | None:
 
         return partial(score_spark, X=X)
     source = open_source(X)
-    return None if source is None else partial(score_source, X=source)
+    if source is None:
+        return None
+    from truewood._streaming.passes import score_source
+
+    return partial(score_source, X=source)

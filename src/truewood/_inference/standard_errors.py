@@ -35,6 +35,10 @@ _FEWEST_GROUPS = 20
 TREE_NOISE = 0.05
 # Minimum forest noise as a share of the sum of phi^2, which bounds the weight of a single feature.
 _LEAST_NOISE = 0.02
+# Features with less than this share of the median gain are too rarely used to estimate how variances grow with scores.
+_LEAST_GAIN = 1e-3
+# Minimum variance at a score of zero as a share of the mean variance.
+_LEAST_INTERCEPT = 0.05
 CLUSTER_REMEDY = (
     "p-values are withheld; score more groups, or split large ones into parts that do not depend on each other"
 )
@@ -205,19 +209,54 @@ def _correct_skewness(variance: Floats, moments: Moments, scores: GroupingScores
     Apart from the forest noise N, such a score behaves like a chi-square variable minus its expectation D: when
     evaluation rows agree with the splits by chance, so do the in-bag rows, and the variance is larger than average by
     a factor of 1 + score / D. The square root of a chi-square variable is nearly normal (Fisher); that is the score
-    in units of the mean of the two errors. D is the gain of the splits on their in-bag rows, which count 1 + r times
-    in their own bag.
+    in units of the mean of the two errors. D is a share of the gain of the splits on their in-bag rows, which count
+    1 + r times in their own bag; the rest of it comes from splits too small to matter for other rows.
     """
     values, gain = scores.values, (scores.mdi - scores.values) / (1.0 + moments.r)
     noise, total_noise = scores.forest_noise
     values, D = np.append(values, values.sum()), np.maximum(np.append(gain, gain.sum()), 0.0)
     common = np.maximum(variance - np.append(noise, total_noise), 0.0)
     explained = values * np.divide(common, variance, out=np.zeros_like(common), where=variance > 0)
+    useless = np.divide(variance, variance + values**2, out=np.zeros_like(common), where=variance > 0)
+    D[:-1] *= _fit_share_of_gain(common[:-1], explained[:-1], D[:-1], useless[:-1])
     sum_of_squares = np.maximum(explained, -0.75 * D) + D  # far below zero the approximation fails
     ratio = np.divide(D, sum_of_squares, out=np.ones_like(D), where=D > 0)
     on_average = variance - common + common * ratio
     errors: Floats = (np.sqrt(variance) + np.sqrt(on_average)) / 2.0
     return errors
+
+
+def _fit_share_of_gain(common: Floats, explained: Floats, gain: Floats, useless: Floats) -> float:
+    """The share of the gain that is D, the same for all features: at most 1, and 1 if there are too few features.
+
+    The variance grows with the score by a factor of 1 + score / D. Both in units of the gain, the share is the ratio of
+    intercept and slope of a regression over the features. The slope less its standard error counts.
+
+    Parameters
+    ----------
+    common : ndarray of shape (n_features,)
+        Variances without forest noise.
+    explained : ndarray of shape (n_features,)
+        Scores, times the share of `common` in the variance.
+    gain : ndarray of shape (n_features,)
+        Gains of the splits on their in-bag rows.
+    useless : ndarray of shape (n_features,)
+        How much each feature counts: less if it matters.
+    """
+    is_used = (useless > 0) & (gain > 0)
+    if not is_used.any():
+        return 1.0
+    is_used &= gain > _LEAST_GAIN * np.median(gain[is_used])
+    gain, weight = gain[is_used], useless[is_used]
+    x, y, n = explained[is_used] / gain, common[is_used] / gain**2, float(weight.sum())
+    mean_x, mean_y = (weight * x).sum() / n, (weight * y).sum() / n
+    squares = (weight * (x - mean_x) ** 2).sum()
+    if n <= 2.0 or not squares > 0:
+        return 1.0
+    slope = (weight * (x - mean_x) * (y - mean_y)).sum() / squares
+    left = (weight * (y - mean_y - slope * (x - mean_x)) ** 2).sum() / (n - 2.0)
+    lowest, intercept = slope - np.sqrt(left / squares), max(mean_y - slope * mean_x, _LEAST_INTERCEPT * mean_y)
+    return float(intercept / lowest) if lowest > intercept else 1.0
 
 
 def _estimate_variance(moments: Moments, scores: GroupingScores, *, with_bags: bool) -> Floats:

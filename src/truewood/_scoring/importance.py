@@ -41,6 +41,7 @@ from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import (
     ScoringInputs,
     check_training_rows,
+    describe_informative_rows,
     describe_rows,
     find_invalid_rows,
     make_scoring_inputs,
@@ -110,6 +111,8 @@ def score_in_memory(
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, final.encoding, tree_model)
     notes = (*notes, *_describe_inputs(inputs, chosen, final.warning, may_have_stopped=check_heldout))
     plan = _plan_inference(inputs, chosen, inference, contributions, check_rows, n_threads)
+    if not plan.unavailable and not plan.invalid:
+        notes = (*notes, *describe_informative_rows(inputs))
     if plan.unavailable and plan.invalid:
         notes = (*notes, f"Scores are unreliable: {plan.invalid}.")
     class_names = _name_classes(tree_model, chosen) if per_class else None

@@ -42,6 +42,9 @@ _STOPPED_EARLY = (
     "The model's number of trees was chosen on validation rows (early stopping). If they are the rows passed here, "
     "p-values are too small; pass rows that were used neither for training nor for early stopping."
 )
+# Rows that determine the target's variance: if they are fewer, and a smaller share of all rows, tests are conservative.
+_FEW_INFORMATIVE = 30
+_SMALL_SHARE = 0.1
 # Trees whose evaluation rows are counted by class.
 _N_COUNTED = 100
 
@@ -217,6 +220,32 @@ def describe_rows(inputs: ScoringInputs, *, may_have_stopped: bool) -> Iterable[
         yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
     if may_have_stopped and not inputs.evaluation_rows.are_training:
         yield from describe_early_stopping(inputs.tree_model)
+
+
+def describe_informative_rows(inputs: ScoringInputs) -> Iterable[str]:
+    """A sentence if the target's variance comes from few rows, so that tests of out-of-bag scores are conservative."""
+    if not inputs.evaluation_rows.are_training or inputs.compares_hazards:
+        return
+    squares = _measure_distances(inputs.data.target)
+    # As many rows with equal squares, and zeros elsewhere, have the same ratio.
+    n_informative = squares.sum() ** 2 / (squares**2).sum() if squares.any() else np.inf
+    if n_informative < min(_FEW_INFORMATIVE, _SMALL_SHARE * len(squares)):
+        yield (
+            f"The target's variance comes from about {n_informative:.0f} of {len(squares):,} rows, so p-values are "
+            "conservative: even useful features may not be significant."
+        )
+
+
+def _measure_distances(target: Target) -> Floats:
+    """Squared distance of each row's target, with classes one-hot, from the mean, shape (n_rows,)."""
+    if isinstance(target, NumberTarget):
+        distances: Floats = ((target.numbers - target.numbers.mean(axis=0)) ** 2).sum(axis=1)
+        return distances
+    distances = np.zeros(target.n_rows)
+    for codes in target.codes.T:
+        share = np.bincount(codes) / len(codes)
+        distances += (1.0 - 2.0 * share + (share**2).sum())[codes]
+    return distances
 
 
 def describe_early_stopping(tree_model: TreeModel) -> Iterable[str]:
