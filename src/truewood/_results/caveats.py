@@ -255,9 +255,9 @@ def describe_correlations(check: TableCheck | None) -> str:
         f"{count(found.n_rows, 'row')}; {found.n_columns:,} of {count(found.n_given, 'column')} compared"
     )
     if found.n_columns < found.n_given <= MOST_COLUMNS:
-        how += ", the others have a single value or too many categories"
+        how += " (the others have a single value or too many levels)"
     if found.n_with_categories < found.n_columns:
-        how += f", only the first {found.n_with_categories:,} with categories"
+        how += f"; only the first {found.n_with_categories:,} were compared with categorical columns"
     verb = "is" if len(found.pairs) == 1 else "are"
     pairs = f"{count(len(found.pairs), 'pair')} of features {verb}" if found.pairs else "No pair of features is"
     return f"{pairs} strongly correlated ({how})."
