@@ -53,11 +53,12 @@ def write_sweep(folder: Path, name: str) -> str:
 
 
 def _write_seconds(row: pd.Series) -> str:
-    return f"{row['seconds']:,.3g}" + ("*" if row["part"] < 1 else "")
+    seconds = float(f"{row['seconds']:.3g}")
+    return (f"{seconds:,.0f}" if seconds >= 1000 else f"{seconds:.3g}") + ("*" if row["part"] < 1 else "")
 
 
 def write_cores(folder: Path) -> str:
-    """Seconds of each peer, one column per number of threads, and one thread divided by the most."""
+    """Seconds of each peer, one column per number of threads, and the speedup with the most threads."""
     table = pd.read_csv(folder / "cores.csv")
     counts = sorted(table["threads"].unique())
     wide = table.pivot_table(index="peer", columns="threads", values="seconds", sort=False)
@@ -65,7 +66,7 @@ def write_cores(folder: Path) -> str:
         (peer, *(f"{seconds:.3g}" for seconds in row), f"{row[1] / row[counts[-1]]:.1f}")
         for peer, row in wide.iterrows()
     ]
-    return write_table(("threads", *map(str, counts), f"1 / {counts[-1]}"), rows)
+    return write_table(("threads", *map(str, counts), "speedup"), rows)
 
 
 def write_machine(folder: Path, file: str = "machine.txt") -> str:

@@ -3,10 +3,10 @@ Several rows per patient
 ========================
 
 Clustered rows make noise look like signal. Here, sixty patients have eight visits each. A patient's age is unrelated to
-the target, but age and part of the target are the same in all visits of a patient. In its out-of-bag rows, a tree meets
-patients again whose other visits it has seen, and recognizes them by their age. So age looks significant, and truewood
-warns that neighboring rows have correlated contributions. With ``groups=``, all visits of a patient are in the same
-fold, and standard errors are cluster-robust: age is no longer significant.
+the target, but age and part of the target are the same in all visits of a patient. Most out-of-bag rows are visits of
+patients whose other visits the tree was trained on, so the tree recognizes these patients by their age. Age then looks
+significant, and truewood warns that neighboring rows have correlated contributions. With ``groups=``, all visits of a
+patient are in the same fold, and standard errors are cluster-robust: age is no longer significant.
 """
 
 import matplotlib.pyplot as plt

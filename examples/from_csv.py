@@ -2,8 +2,8 @@
 From a CSV file to the answer
 =============================
 
-One command shows which columns of a CSV file predict which customers cancel. This example creates such a file, runs the
-command, and plots its result. In a terminal, the command is::
+One command shows which columns of a CSV file predict whether a customer cancels. This example creates such a file, runs
+the command, and plots its result. In a terminal, the command is::
 
     truewood importance customers.csv --target canceled --output scores.csv --output result.json
 """

@@ -17,8 +17,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
 
-# Rents of 800 apartments. Size, district and heating determine the rent; the age of the house, the agent and the number
-# of the advertisement are unrelated to it.
+# Rents of 800 apartments. Size, district and heating determine the rent; the age of the building, the agent and the
+# advertisement number are unrelated to it.
 rng = np.random.default_rng(0)
 n = 800
 homes = pd.DataFrame(

@@ -119,6 +119,58 @@ def test_scores_and_errors_are_those_of_plain_loops(cv, both_roles):
     assert result.n_trees == 12 * len(result.per_fold)
 
 
+def collect_residuals(model, splits):
+    """Contributions to the residual test by plain loops over folds, and the same minus the mean of the fold."""
+    added, centered = np.zeros_like(X), np.zeros_like(X)
+    n_held_out = sum(len(test) for _, test in splits)
+    for train, test in splits:
+        fitted = clone(model).fit(X[train], y[train])
+        options = {"rows": "heldout", "inference": "residual", "contributions": True}
+        own = len(test) / n_held_out * tw.importance(fitted, X[test], y[test], **options).residual_contributions
+        added[test] += own
+        centered[test] += own - own.mean(axis=0)
+    return added, centered
+
+
+@pytest.mark.parametrize(("cv", "both_roles"), [(KFold(4), 1.0), (TimeSeriesSplit(3), 0.0)])
+def test_residual_tests_are_those_of_plain_loops(cv, both_roles):
+    result = tw.cross_importance(BOOSTING, X, y, cv=cv, inference="residual", contributions=True)
+    added, centered = collect_residuals(BOOSTING, list(cv.split(X)))
+    np.testing.assert_allclose(result.residual_contributions, added, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(result.residual_values, added.sum(axis=0), rtol=1e-10, atol=1e-14)
+    error = np.sqrt((1 + both_roles) * (centered**2).sum(axis=0))
+    np.testing.assert_allclose(result.residual_std_error, error, rtol=1e-10)
+    np.testing.assert_allclose(result.z_score, result.residual_values / error, rtol=1e-9)
+    plain = tw.cross_importance(BOOSTING, X, y, cv=cv)
+    for name in ("values", "std_error", "null_std_error", "total_error"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(plain, name))
+    assert plain.residual_values is None
+
+
+def test_residual_tests_of_clusters_and_small_folds_use_all_folds_together():
+    labels = np.arange(N_ROWS) // 3
+    options = {"inference": "residual", "contributions": True}
+    result = tw.cross_importance(BOOSTING, X, y, cv=GroupKFold(15), groups=labels, **options)  # folds of 6 rows
+    _, centered = collect_residuals(BOOSTING, list(GroupKFold(15).split(X, y, labels)))
+    summed = centered.reshape(30, 3, -1).sum(axis=1)
+    error = np.sqrt(30 * (90 - 3) / (90 * (30 - 3)) * 2 * (summed**2).sum(axis=0))
+    np.testing.assert_allclose(result.residual_std_error, error, rtol=1e-10)
+
+
+def test_residual_tests_of_several_classes_and_of_columns(tmp_path):
+    table = pd.DataFrame({"kind": np.where(X[:, 1] > 0, "a", "b"), "size": X[:, 0], "noise": X[:, 2]})
+    encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    result = tw.cross_importance(make_pipeline(encode, CLASSES), table, labels, cv=3, inference="residual")
+    assert result.feature_names[result.p_value.argmin()] == "size"
+    assert result.columns.residual_values.shape == (4,)
+    assert (result.residual_std_error > 0).all()
+    result.save(tmp_path / "result.json")
+    np.testing.assert_array_equal(tw.load(tmp_path / "result.json").p_value, result.p_value)
+    with pytest.raises(ValueError, match=r"(?s)inference='residual'.*weights"):
+        tw.cross_importance(BOOSTING, X, y, sample_weight=WEIGHT, cv=3, inference="residual")
+
+
 def test_errors_where_some_rows_fit_models_and_score_none():
     splits = [(np.r_[30:90], np.r_[:30]), (np.r_[:30, 60:90], np.r_[30:60])]
     result = tw.cross_importance(BOOSTING, X, y, cv=splits)

@@ -78,6 +78,20 @@ def test_a_run_that_was_stopped_goes_on(study, tmp_path):
     assert (tmp_path / "selection.png").stat().st_size > 10_000
 
 
+def test_lines_of_other_machines_replace_those_of_the_same_data_set(study, tmp_path):
+    first, *lines = (FOLDER / "results.csv").read_text().splitlines()
+    files = [tmp_path / name for name in ("own.csv", "other.csv")]
+    changed = lines[2].replace("0,truewood ufi,", "0,truewood ufi,9")
+    assert changed != lines[2]
+    files[0].write_text("\n".join([first, *lines[:3], ""]))
+    files[1].write_text("\n".join([first, changed, lines[3], ""]))
+    study["study"].merge(*files[:1], files[1:])
+    assert files[0].read_text().splitlines() == [first, *lines[:2], changed, lines[3]]
+    files[1].write_text("design,dataset\n")
+    with pytest.raises(ValueError, match="columns"):
+        study["study"].merge(*files[:1], files[1:])
+
+
 def test_the_table_in_the_document_is_the_committed_one(study):
     text = (FOLDER.parent.parent / "docs" / "selection.md").read_text(encoding="utf-8")
     lines = pd.read_csv(FOLDER / "results.csv")

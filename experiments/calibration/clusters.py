@@ -1,11 +1,12 @@
 """Are p-values correct for clustered rows? Simulated data sets of clusters without signal, with `groups=`.
 
-Run: python experiments/calibration/clusters.py [--repetitions 100] [--n-jobs N]
+Run: python experiments/calibration/clusters.py [--repetitions 100] [--n-jobs N] [--seconds S] [--add FILE ...]
 
 Half of the target's variance is shared by the rows of a cluster. Three features are the same within a cluster (a
 number, a binary one, 20 levels), two differ from row to row (a number, a binary one); none is informative. The table,
 clusters.csv beside this script, has the share of tests that reject at 5%, with `groups=` and without. A checkpoint
-keeps one line per data set, so an interrupted run resumes. Remove it after a change to the library.
+keeps one line per data set, so an interrupted run resumes, and `--add` appends those of other machines. Remove it after
+a change to the library.
 
 Boosted models are evaluated on as many held-out clusters. Forests whose bags are drawn by cluster are evaluated on the
 clusters that a tree's bag left out: truewood knows the bags from an adapter, or gets lists of rows. Forests whose bags
@@ -15,11 +16,14 @@ are drawn row by row, which `groups=` refuses, are evaluated out of bag.
 from __future__ import annotations
 
 import argparse
+import time
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from checkpoints import read_runs, write_table
 from cluster_forest import ClusterForestClassifier, ClusterForestRegressor, grow
 from joblib import Parallel, delayed
 from sklearn.ensemble import (
@@ -31,7 +35,7 @@ from sklearn.ensemble import (
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
-from truewood._checkpoint import append_to, read_entries
+from truewood._checkpoint import append_to
 
 SHARED = 0.5
 # Sizes of the clusters.
@@ -151,11 +155,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=100, help="data sets a design")
     parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
+    parser.add_argument("--add", type=Path, nargs="*", default=[], metavar="FILE", help="checkpoints of other machines")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
-    checkpoint = options.output.with_suffix(".jsonl")
+    end, checkpoint = time.monotonic() + options.seconds, options.output.with_suffix(".jsonl")
     keys = ("model", "clusters", "task", "number")
-    done = list(read_entries(checkpoint, keys=set(keys), label=str(checkpoint)))
+    done = read_runs(checkpoint, options.add, keys)
     is_done = {tuple(entry[key] for key in keys) for entry in done}
     designs = [(m, c, t) for m in MODELS for c in CLUSTERS for t in ("regression", "classification")]
     work = [
@@ -164,9 +170,8 @@ def main() -> None:
         for design in designs
         if number < MOST.get(design[0], options.repetitions)
     ]
-    steps = Parallel(n_jobs=options.n_jobs, return_as="generator")(
-        delayed(run_one)(*step) for step in work if step not in is_done
-    )
+    missing = takewhile(lambda _: time.monotonic() < end, (step for step in work if step not in is_done))
+    steps = Parallel(n_jobs=options.n_jobs, return_as="generator")(delayed(run_one)(*step) for step in missing)
     with append_to(checkpoint) as append:
         for entry in steps:
             append(entry)
@@ -174,7 +179,7 @@ def main() -> None:
     order = {design: place for place, design in enumerate(designs)}
     done.sort(key=lambda entry: order[entry["model"], entry["clusters"], entry["task"]])
     table = tabulate(done)
-    table.to_csv(options.output, index=False, float_format="%.4g")
+    write_table(table, options.output, keys[:3], designs)
     print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))
 
 

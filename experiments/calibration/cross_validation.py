@@ -1,25 +1,32 @@
 """Are the p-values and intervals of `cross_importance` correct, and what do they gain over a single split?
 
 Run: python experiments/calibration/cross_validation.py [--repetitions 100] [--n-jobs N] [--designs PATTERN]
+    [--seconds S] [--add FILE ...]
 
 Boosted models of three libraries are fit to five folds, and also to three quarters of the same rows, evaluated on the
 last quarter. It writes cross_validation.csv beside this script, a line for each design, model and kind of
-feature, and a checkpoint from which a stopped run resumes; remove the checkpoint after a change to the library.
+feature, and a checkpoint from which a stopped run resumes and to which `--add` appends those of other machines; remove
+the checkpoint after a change to the library. Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import time
 import warnings
 import zlib
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from checkpoints import read_runs, write_table
 from design import HIST, Design, draw
 from joblib import Parallel, delayed
+from peers import drop_residual_test
 from scipy.stats import norm
 from sklearn.model_selection import (
     GroupKFold,
@@ -32,7 +39,7 @@ from sklearn.model_selection import (
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
-from truewood._checkpoint import append_to, read_entries
+from truewood._checkpoint import append_to
 from truewood._progress import show_progress
 
 REG: dict[str, Any] = {"task": "regression"}
@@ -61,6 +68,14 @@ DESIGNS = {
         f"power: {kind}": Design(n_rows=300, signal=((kind, 0.2),), **ONE, **REG)
         for kind in ("continuous", "binary", "20 levels")
     },
+    "null: three classes, beside a strong feature": Design(n_rows=300, classes=(0.5, 0.3, 0.2), **ONE, **STRONG),
+    "null: five strong features": Design(n_rows=300, per_kind=2, signal=(("continuous", 1.0),) * 5, **REG),
+    **{
+        f"power: continuous, beside a strong feature{task}": Design(
+            n_rows=300, signal=(("continuous", 0.3), ("continuous", 2.0)), **ONE, **settings
+        )
+        for task, settings in {"": {}, ", three classes": {"classes": (0.5, 0.3, 0.2)}, ", regression": REG}.items()
+    },
 }
 # Rows of a group that share their features, and a part of the noise.
 GROUP_SIZES = {"null: groups of 10 rows": 10}
@@ -84,7 +99,7 @@ def run_one(name: str, library: str, number: int) -> Entry:
     training, test = next(splitters[1](1, test_size=0.25, random_state=number).split(X, y, groups))
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
-        result = tw.cross_importance(estimator, X, y, cv=folds, groups=groups)
+        result = tw.cross_importance(estimator, X, y, cv=folds, groups=groups, inference="residual")
         split = tw.importance(
             estimator.fit(X[training], y[training]),
             X[test],
@@ -94,7 +109,8 @@ def run_one(name: str, library: str, number: int) -> Entry:
         )
     low, high = result.interval()
     found = {"value": result.values, "null_std_error": result.null_std_error, "std_error": result.std_error}
-    found |= {"low": low, "high": high, "p_value": result.p_value, "split": split.p_value}
+    found |= {"low": low, "high": high, "p_value": drop_residual_test(result).p_value, "split": split.p_value}
+    found |= {"residual": result.p_value}
     listed = {part: [float(f"{number:.6g}") for number in numbers] for part, numbers in found.items()}
     return {"design": name, "library": library, "number": number, "total": result.total_p_value} | listed
 
@@ -105,7 +121,7 @@ def tabulate(entries: list[Entry]) -> pd.DataFrame:
     for (name, library), found in pd.DataFrame(entries).groupby(["design", "library"], sort=False):
         design = DESIGNS[str(name)]
         parts = {part: np.array(found[part].tolist()) for part in ("value", "std_error", "low", "high")}
-        p_value, split = np.array(found["p_value"].tolist()), np.array(found["split"].tolist())
+        p_value, residual, split = (np.array(found[test].tolist()) for test in ("p_value", "residual", "split"))
         # What the tests would find if contributions of rows were independent.
         with np.errstate(divide="ignore", invalid="ignore"):
             z_score = parts["value"] / np.array(found["null_std_error"].tolist())
@@ -124,6 +140,8 @@ def tabulate(entries: list[Entry]) -> pd.DataFrame:
                     "rejected_5": (p_value[:, j] < 0.05).mean(),
                     "rejected_1": (p_value[:, j] < 0.01).mean(),
                     "rejected_5_if_rows_were_independent": (naive[:, j] < 0.05).mean(),
+                    "residual_rejected_5": (residual[:, j] < 0.05).mean(),
+                    "residual_rejected_1": (residual[:, j] < 0.01).mean(),
                     "split_rejected_5": (split[:, j] < 0.05).mean(),
                     "coverage_95": holds[:, j].mean(),
                     "error_over_spread": np.sqrt((parts["std_error"][:, j] ** 2).mean()) / spread[j],
@@ -137,16 +155,19 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=100, help="data sets a design and library")
     parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as 'null*'")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
+    parser.add_argument("--add", type=Path, nargs="*", default=[], metavar="FILE", help="checkpoints of other machines")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
-    checkpoint = options.output.with_suffix(".jsonl")
-    entries = read_entries(checkpoint, keys={"design", "library", "number"}, label=str(checkpoint))
+    end, checkpoint = time.monotonic() + options.seconds, options.output.with_suffix(".jsonl")
+    entries = read_runs(checkpoint, options.add, ("design", "library", "number"))
+    libraries = [name for name, (model, _) in MODELS.items() if importlib.util.find_spec(model.partition(".")[0])]
     done = {(entry["design"], entry["library"], entry["number"]) for entry in entries}
     wanted = [
         (name, library, number)
         for number in range(options.repetitions)
         for name, design in DESIGNS.items()
-        for library in MODELS
+        for library in libraries
         if fnmatchcase(name, options.designs) and number < design.count(options.repetitions)
     ]
     work = [key for key in wanted if key not in done]
@@ -155,7 +176,7 @@ def main() -> None:
         show_progress("data sets", total=len(wanted), done=len(wanted) - len(work)) as update,
     ):
         steps = Parallel(n_jobs=options.n_jobs, return_as="generator_unordered", batch_size=1)(
-            delayed(run_one)(*key) for key in work
+            delayed(run_one)(*key) for key in takewhile(lambda _: time.monotonic() < end, work)
         )
         for n_done, entry in enumerate(steps, start=len(wanted) - len(work) + 1):
             append(entry)
@@ -163,7 +184,9 @@ def main() -> None:
             update(n_done)
     order = {name: place for place, name in enumerate(DESIGNS)}
     table = tabulate(sorted(entries, key=lambda entry: (order[entry["design"]], entry["library"], entry["number"])))
-    table.to_csv(options.output, index=False, float_format="%.4g")
+    write_table(
+        table, options.output, ("design", "library"), [(name, library) for name in DESIGNS for library in MODELS]
+    )
     print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))
 
 

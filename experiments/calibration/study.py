@@ -1,10 +1,11 @@
 """Are the p-values and intervals correct? Tests on simulated data sets without and with signal.
 
 Run: python experiments/calibration/study.py null|coverage|power|all [--first 0] [--repetitions 300]
-    [--n-jobs N] [--designs PATTERN] [--without PATTERN] [--seconds S]
+    [--n-jobs N] [--designs PATTERN] [--without PATTERN] [--seconds S] [--add FILE ...]
 
 Each study writes a table and a plot beside this script, and a checkpoint with a line per data set: a stopped run
-resumes from it, and the table has all data sets in it. Remove the checkpoint after a change to the library.
+resumes from it, and the table has all data sets in it, also those that `--add` appends from other machines. Rows of
+the table stay for designs without any. Remove the checkpoint after a change to the library.
 Data set k of a design always has the same seed, so that the same command gives the same files. Designs whose library
 is not installed are left out, and so are plots without matplotlib. Costly designs have fewer data sets (`most` in
 their definition).
@@ -16,13 +17,14 @@ import argparse
 import importlib.util
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path
 
 import pandas as pd
+from checkpoints import read_runs, write_table
 from design import Design, Fitted, Record, run_one
 from designs_hard import HARD
 from designs_null import NULL
@@ -39,24 +41,26 @@ from summaries import (
     tabulate_power,
 )
 
-from truewood._checkpoint import append_to, read_entries
+from truewood._checkpoint import append_to
 from truewood._progress import show_progress
 
 
 @dataclass(frozen=True)
 class Study:
-    """Designs, what to keep of each data set, and the table of all of them."""
+    """Designs, what to keep of each data set, the table of all of them, and its columns that name a design."""
 
     designs: dict[str, Design]
     describe: Callable[[Fitted], Record]
     tabulate: Callable[[dict[str, Design], Entries], pd.DataFrame]
+    keys: tuple[str, ...]
 
 
 STUDIES = {
-    "null": Study(NULL | HARD, describe_null, tabulate_null),
-    "coverage": Study(COVERAGE, describe_coverage, tabulate_coverage),
-    "power": Study(POWER, describe_power, tabulate_power),
+    "null": Study(NULL | HARD, describe_null, tabulate_null, ("design",)),
+    "coverage": Study(COVERAGE, describe_coverage, tabulate_coverage, ("design", "signal")),
+    "power": Study(POWER, describe_power, tabulate_power, ("design", "signal", "strength")),
 }
+KEYS = ("design", "fingerprint", "number")
 
 
 def is_named(name: str, patterns: str) -> bool:
@@ -77,11 +81,10 @@ def choose(study: Study, patterns: str, without: str) -> dict[str, Design]:
     return {name: design for name, design in named.items() if design.absent_library is None}
 
 
-def read_done(checkpoint: Path, designs: dict[str, Design]) -> Entries:
-    """The entries of these designs in the checkpoint, in the order of their numbers, without failures."""
-    keys = {"design", "fingerprint", "number"}
+def read_done(checkpoint: Path, designs: dict[str, Design], others: Iterable[Path] = ()) -> Entries:
+    """The entries of these designs in the checkpoints, in the order of their numbers, without failures."""
     by_number: dict[str, dict[int, Record]] = {name: {} for name in designs}
-    for entry in read_entries(checkpoint, keys=keys, label=str(checkpoint)):
+    for entry in read_runs(checkpoint, others, KEYS):
         design = designs.get(entry["design"])
         if design is None or entry["fingerprint"] != design.fingerprint or "error" in entry:
             continue
@@ -121,11 +124,20 @@ def run(
         print(f"failed {n_times} times: {failure}")
 
 
+def name_designs(study: Study) -> list[tuple[str, ...]]:
+    """What each design has in the columns that name it: its name, and the kind and strength of its signal."""
+    names = []
+    for name, design in study.designs.items():
+        parts = [str(part) for signal in design.signal[:1] for part in signal][: len(study.keys) - 1]
+        names.append((name.removesuffix("".join(f", {part}" for part in parts)), *parts))
+    return names
+
+
 def summarize(title: str, study: Study, entries: Entries, folder: Path) -> None:
     """Write the table and the plot of everything finished."""
     designs = study.designs
-    table = study.tabulate(designs, entries)
-    table.to_csv(folder / f"{title}.csv", index=False, float_format="%.4g")
+    table, path = study.tabulate(designs, entries), folder / f"{title}.csv"
+    write_table(table, path, study.keys, name_designs(study))
     print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))
     messages = Counter((name, message) for name, found in entries.items() for e in found for message in e["warnings"])
     for (name, message), n_times in messages.items():
@@ -138,7 +150,7 @@ def summarize(title: str, study: Study, entries: Entries, folder: Path) -> None:
     if title == "null":
         draw_qq(collect_p_values(designs, entries), folder / "null_qq.png")
     elif title == "coverage":
-        draw_coverage(table, folder / "coverage.png")
+        draw_coverage(pd.read_csv(path), folder / "coverage.png")
     elif any(designs[name].has_peers for name in entries):
         draw_power(table, folder / "power.png")
 
@@ -164,6 +176,7 @@ def main() -> None:
     parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as '*regression|500 rows'")
     parser.add_argument("--without", default="", metavar="PATTERN", help="not these")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent, help="where checkpoints and results are")
+    parser.add_argument("--add", type=Path, nargs="*", default=[], metavar="FILE", help="checkpoints of other machines")
     parser.add_argument("--only-summary", action="store_true", help="run nothing; tables of what is done")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
     parser.add_argument("--costs", action="store_true", help="print the seconds that a data set of each design takes")
@@ -171,6 +184,7 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     for title in STUDIES if options.name == "all" else [options.name]:
         study, checkpoint = STUDIES[title], options.folder / f"{title}.jsonl"
+        read_done(checkpoint, study.designs, options.add)
         if not options.only_summary:
             designs = choose(study, options.designs, options.without)
             numbers = range(options.first, options.repetitions)

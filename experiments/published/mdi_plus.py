@@ -164,9 +164,9 @@ def show(table: pd.DataFrame) -> str:
     differences = [f"{a:+.3f} ± {b:.3f}" if b > 0 else "" for a, b in zip(gain, error, strict=True)]
     means = wide.mean(axis=1).map("{:.3f}".format)
     parts = {"All responses": pd.DataFrame({"AUC": means, "minus the default": differences})}
-    for kind in STRENGTHS:
+    for kind, title in (("numbers", "Regression"), ("classes", "Classification")):
         own = wide.filter(regex=f", {kind}$").map("{:.3f}".format)
-        parts[kind.capitalize()] = own.rename(columns=lambda column: column.rpartition(", ")[0])
+        parts[title] = own.rename(columns=lambda column: column.rpartition(", ")[0])
     return write_parts({title: part.reset_index() for title, part in parts.items()})
 
 

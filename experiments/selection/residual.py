@@ -1,12 +1,12 @@
 """Which test finds more features, the usual one, the residual test or univariate tests? And how much noise?
 
 Run: python experiments/selection/residual.py [--first 0] [--datasets 20] [--designs PATTERN] [--label after]
-[--n-jobs N] [--seconds S] [--results FILE] [--only-summary]
+[--n-jobs N] [--seconds S] [--results FILE] [--add FILE ...] [--only-summary]
 
 Appends a line per data set, test and number of trees to residual.csv, so that an interrupted run continues where it
-stopped, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after
-Benjamini and Hochberg's correction. `--label before` has only the usual test, for a version of truewood without the
-other.
+stopped, and writes residual_summary.csv and residual.png. `--add` appends the lines of other machines' data sets. Tests
+are at 5%, for power and false discoveries after Benjamini and Hochberg's correction. `--label before` has only the
+usual test, for a version of truewood without the other.
 """
 
 from __future__ import annotations
@@ -153,6 +153,20 @@ def describe(p_value: np.ndarray, roles: tuple[str, ...]) -> dict[str, float]:
     }
 
 
+def list_done(results: Path) -> set[tuple[str, str, int]]:
+    """Label, design and number of each data set in a file."""
+    return {(row.label, row.design, row.dataset) for row in pd.read_csv(results).itertuples()}
+
+
+def append_lines(results: Path, other: Path, done: set[tuple[str, str, int]]) -> None:
+    """Append the lines of another file's data sets that are not done."""
+    with other.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    lines = [line for line in lines if (line["label"], line["design"], int(line["dataset"])) not in done]
+    with results.open("a", newline="") as file:
+        csv.DictWriter(file, FIELDS).writerows(lines)
+
+
 def summarize(results: pd.DataFrame) -> pd.DataFrame:
     """Means over data sets, in percent, with their standard errors over data sets; z_sd is of noise."""
     rows = []
@@ -230,12 +244,15 @@ def main() -> None:
     parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
     parser.add_argument("--results", type=Path, default=FOLDER / "residual.csv")
+    parser.add_argument("--add", type=Path, nargs="*", default=[], metavar="FILE", help="results of other machines")
     parser.add_argument("--only-summary", action="store_true")
     options = parser.parse_args()
     if not options.results.exists():
         options.results.write_text(",".join(FIELDS) + "\n")
-    table = pd.read_csv(options.results)
-    done = {(row.label, row.design, row.dataset) for row in table.itertuples()}
+    done = list_done(options.results)
+    for other in options.add:
+        append_lines(options.results, other, done)
+        done = list_done(options.results)
     seeds = range(options.first, 0 if options.only_summary else options.datasets)
     named = [name for name in CASES if fnmatchcase(name, options.designs)]
     work = [(name, seed) for seed in seeds for name in named if (options.label, name, seed) not in done]

@@ -1,23 +1,26 @@
 """Which method keeps the right columns, and at what cost? Data sets with a known answer, see designs.py.
 
 Run: python experiments/selection/study.py [--n-jobs 1] [--datasets 30] [--designs PATTERN] [--methods PATTERN]
-[--results FILE]
+[--seconds S] [--results FILE] [--add FILE ...]
 
 Appends a line to results.csv for each missing design, data set and method, one data set of a design at a time, so that
 an interrupted run continues where it stopped, and writes summary.csv, methods.csv and selection.png beside
-it. Remove lines after a change to a method. Data set k of a design always has the same seed. Each job is a process of
-its own on one core. requirements.txt has the peers; ranger is that of R.
+it. `--add` takes lines of other machines in place of those of the same design, data set and method: costs are relative
+to a fit that each machine times itself. Remove lines after a change to a method. Data set k of a design always has the
+same seed. Each job is a process of its own on one core. requirements.txt has the peers; ranger is that of R.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import importlib.util
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +28,11 @@ import pandas as pd
 from designs import BESIDE, DESIGNS, NOISE, REAL, SIGNAL, Data
 from joblib import Parallel, delayed
 from methods import NAMES, NoAnswerError, make_forest, run_method, score_by
-from plots import draw_selection
 from sklearn.metrics import get_scorer
 from tables import ALL, ORACLE, compare_methods, summarize, write_markdown
 
-FIELDS = ("design", "dataset", "method", "seconds", "score", SIGNAL, BESIDE, NOISE, REAL, "problem")
+KEYS = ["design", "dataset", "method"]
+FIELDS = (*KEYS, "seconds", "fit_seconds", "score", SIGNAL, BESIDE, NOISE, REAL, "problem")
 Line = dict[str, object]
 
 
@@ -51,14 +54,19 @@ class Judge:
         return self.known[key]
 
 
-def ask(method: str, data: Data, roles: np.ndarray, seed: int) -> tuple[np.ndarray, float]:
+def time_fit(data: Data, seed: int) -> float:
+    """CPU seconds of the fit of a forest to all columns."""
+    started = time.process_time()
+    make_forest(data.y, seed).fit(data.X, data.y)
+    return time.process_time() - started
+
+
+def ask(method: str, data: Data, roles: np.ndarray, seed: int, fit_seconds: float) -> tuple[np.ndarray, float]:
     """Which columns are kept, and what it cost; `ALL` costs one fit, and knowing the signals costs nothing."""
     if method == ORACLE:
         return roles == SIGNAL, 0.0
     if method == ALL:
-        started = time.process_time()
-        make_forest(data.y, seed).fit(data.X, data.y)
-        return np.ones(len(roles), dtype=bool), time.process_time() - started
+        return np.ones(len(roles), dtype=bool), fit_seconds
     return run_method(method, data.X, data.y, seed)
 
 
@@ -72,11 +80,11 @@ def run_one(design: str, number: int, methods: list[str]) -> list[Line]:
 def _judge_methods(design: str, number: int, methods: list[str]) -> Iterator[Line]:
     data = DESIGNS[design].draw(np.random.default_rng([number, *design.encode()]))
     roles = np.array(DESIGNS[design].roles)
-    judge = Judge(data, number)
+    judge, fit_seconds = Judge(data, number), time_fit(data, number)
     for method in methods:
-        line: Line = {"design": design, "dataset": number, "method": method}
+        line: Line = {"design": design, "dataset": number, "method": method, "fit_seconds": f"{fit_seconds:.4g}"}
         try:
-            is_kept, seconds = ask(method, data, roles, number)
+            is_kept, seconds = ask(method, data, roles, number, fit_seconds)
         except NoAnswerError as problem:
             yield line | {"problem": str(problem)}
             continue
@@ -99,16 +107,29 @@ def list_missing(results: Path, n_sets: int, designs: str, methods: str) -> Iter
                 yield design, number, missing
 
 
-def run(results: Path, n_sets: int, designs: str, methods: str, n_jobs: int) -> None:
-    """Append what is missing."""
+def merge(results: Path, others: Sequence[Path]) -> None:
+    """Replace lines of the results by those of other machines, and append those that it lacks."""
+    lines = [file.read_text(encoding="utf-8").splitlines() for file in (results, *others)]
+    if any(first != lines[0][0] for first, *_ in lines):
+        raise ValueError(f"the results must have the columns {', '.join(FIELDS)}")
+    by_key = {}
+    for line in (line for _, *own in lines for line in own):
+        by_key[tuple(next(csv.reader([line]))[: len(KEYS)])] = line
+    results.write_text("\n".join([lines[0][0], *by_key.values(), ""]), encoding="utf-8")
+
+
+def run(results: Path, n_sets: int, designs: str, methods: str, n_jobs: int, seconds: float = float("inf")) -> None:
+    """Append what is missing, as far as it can be started within some seconds."""
     if results.exists():  # ignore a truncated line
         os.truncate(results, results.read_bytes().rfind(b"\n") + 1)
+    end = time.monotonic() + seconds
     missing = list(list_missing(results, n_sets, designs, methods))
     with results.open("a", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if file.tell() == 0:
             writer.writeheader()
-        found = Parallel(n_jobs, return_as="generator")(delayed(run_one)(*place) for place in missing)
+        started = takewhile(lambda _: time.monotonic() < end, missing)
+        found = Parallel(n_jobs, return_as="generator")(delayed(run_one)(*place) for place in started)
         for done, lines in enumerate(found, 1):
             writer.writerows(lines)
             file.flush()
@@ -122,16 +143,25 @@ def main() -> None:
     parser.add_argument("--datasets", type=int, default=30)
     parser.add_argument("--designs", default="*")
     parser.add_argument("--methods", default="*")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results.csv")
+    parser.add_argument("--add", type=Path, nargs="*", default=[], metavar="FILE", help="results of other machines")
     options = parser.parse_args()
     os.environ["TQDM_DISABLE"] = "1"
-    run(options.results, options.datasets, options.designs, options.methods, options.n_jobs)
+    if options.add:
+        merge(options.results, options.add)
+    run(options.results, options.datasets, options.designs, options.methods, options.n_jobs, options.seconds)
     lines, folder = pd.read_csv(options.results), options.results.parent
     summary = summarize(lines)
     table = compare_methods(summary)
     summary.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     table.to_csv(folder / "methods.csv", index=False, float_format="%.4g")
-    draw_selection(summary, folder / "selection.png")
+    if importlib.util.find_spec("matplotlib") is None:
+        print("matplotlib is not installed; no plot")
+    else:
+        from plots import draw_selection
+
+        draw_selection(summary, folder / "selection.png")
     print(write_markdown(pd.read_csv(folder / "methods.csv")))  # the table of docs/selection.md
 
 

@@ -16,7 +16,7 @@ def summarize(lines: pd.DataFrame) -> pd.DataFrame:
 
     A false discovery is a column of noise, in the wide sense also one beside the signals; its rate is the mean share
     among the columns that are kept, 0 where none is. Power is the share of the signals that are kept. Costs are in fits
-    of one forest to all columns of the same data set.
+    of one forest to all columns of the same data set, on the same machine.
     """
     answered = lines["problem"].isna()
     n_kept = lines[[SIGNAL, BESIDE, NOISE, REAL]].sum(axis=1).where(answered)
@@ -33,7 +33,7 @@ def summarize(lines: pd.DataFrame) -> pd.DataFrame:
             "false discovery": lines[NOISE] / divisor,
             "false discovery, wide": (lines[NOISE] + lines[BESIDE]) / divisor,
             "power": lines[SIGNAL] / n_signals.replace(0, np.nan),
-            "fits": lines["seconds"] / with_all["seconds"].to_numpy(),
+            "fits": lines["seconds"] / lines["fit_seconds"],
             "score": lines["score"],
             "score gain": lines["score"] - with_all["score"].to_numpy(),
         }

@@ -62,7 +62,7 @@ def cross_importance(
     feature_groups: Any = None,
     groups: Any = None,
     target: Any = None,
-    inference: bool = True,
+    inference: bool | str = True,
     contributions: bool = False,
     params: Mapping[str, Any] | None = None,
     validation_fraction: float = VALIDATION_FRACTION,
@@ -79,9 +79,9 @@ def cross_importance(
     Parameters
     ----------
     estimator : object or dict
-        A tree model, or a Pipeline or search that ends in one, as in `importance`. It is cloned and fit for each fold,
-        including its preprocessing. Or the output of scikit-learn's
-        ``cross_validate(..., return_estimator=True, return_indices=True)`` for the same X and y: then nothing is fit.
+        A tree model, a Pipeline that ends in one, or a search such as GridSearchCV, as in `importance`. It is cloned
+        and fit for each fold, including its preprocessing. Or the output of scikit-learn's ``cross_validate(...,
+        return_estimator=True, return_indices=True)`` for the same X and y: then nothing is fit.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         All rows.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
@@ -104,8 +104,9 @@ def cross_importance(
     target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
         For boosted trees, what the trees are scored against instead of y, as in `importance`. The default is the
         negative gradient of the loss at the best constant prediction for the held-out rows.
-    inference : bool, default=True
-        Whether to compute standard errors and p-values.
+    inference : bool or "residual", default=True
+        Whether to compute standard errors and p-values. With "residual", p-values test each feature on the part of the
+        target that the other features leave unexplained, as in `importance`.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.
@@ -142,9 +143,9 @@ def cross_importance(
     (['s5', 'bmi'], (5, 10))
     """
     check_measure(measure)
-    check_n_jobs(n_jobs)
-    has_inference, contributions = read_inference(inference, contributions)
-    inference = bool(has_inference)
+    n_threads = check_n_jobs(n_jobs)
+    inference, contributions = read_inference(inference, contributions, "residual")
+    has_inference = bool(inference)
     if not isinstance(estimator, Mapping):
         check_estimator(estimator)
     if measure != AUTO and get_measure(measure).needs_training_rows:
@@ -167,7 +168,7 @@ def cross_importance(
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
     matrix = encode_table(bring_to_host(X))
-    copies, models = find_copies(matrix), None
+    copies, models = find_copies(matrix, n_threads), None
     if isinstance(estimator, Mapping):
         source = "estimator['indices']"
         models, folds = read_cv_results(estimator, cv, params, n_rows, codes)
@@ -180,7 +181,7 @@ def cross_importance(
         "measure": measure,
         "feature_groups": feature_groups,
         "inference": inference,
-        "contributions": inference and (has_errors or contributions),
+        "contributions": has_inference and (has_errors or contributions),
         "random_state": random_state,
         "engine": engine,
     }
@@ -203,9 +204,9 @@ def cross_importance(
     y = bring_to_host(y)
     target_values, invalid = _encode(y), None
     if results[0].task == "classification":
-        invalid = find_synthetic_rows(matrix, y, inference=inference)
+        invalid = find_synthetic_rows(matrix, y, n_threads, inference=has_inference)
     options = {"target": target_values, "copies": copies, "invalid": invalid}
-    joined = join_folds(results, folds, weight, codes, inference, contributions, **options)
+    joined = join_folds(results, folds, weight, codes, has_inference, contributions, **options)
     if stops_early:
         joined = replace(joined, notes=(*joined.notes, describe_validation(validation_fraction)))
     _warn_of_folds(joined, folds, target_values, source)

@@ -64,8 +64,9 @@ def cross_interactions(
     Parameters
     ----------
     estimator : object or dict
-        A tree model, or a Pipeline or search that ends in one; it is cloned and fit for each fold. Or the output of
-        ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as they are.
+        A tree model, a Pipeline that ends in one, or a search such as GridSearchCV; it is cloned and fit for each fold.
+        Or the output of ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as
+        they are.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         All rows.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
@@ -132,7 +133,7 @@ def cross_interactions(
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
     matrix, invalid = encode_table(X), None
-    copies, models = find_copies(matrix), None
+    copies, models = find_copies(matrix, n_threads), None
     if isinstance(estimator, Mapping):
         models, folds = read_cv_results(estimator, cv, params, n_rows, codes)
     else:
@@ -168,7 +169,7 @@ def cross_interactions(
     for text in messages:
         warn(text)
     if open_model(parts[0].model).target.kind.is_classification:
-        invalid = find_synthetic_rows(matrix, y)
+        invalid = find_synthetic_rows(matrix, y, n_threads)
     with use_engine(chosen):
         joined = join_fold_pairs(parts, folds, weight, codes, copies, invalid, n_threads)
     if stops_early:

@@ -108,17 +108,22 @@ def test_counts_of_injected_leaks_and_identifiers_are_the_committed_ones():
     of_sum, of_ratio = "sum with another column", "ratio to another column"
     for figure in (
         f"to {sum(kinds == 'nothing')} public tables",
-        f"20 quantile bins in {left_out['20 quantile bins']} of {numbers['tables'].max()}",
-        f"2 digits in {left_out['rounded to 2 digits']}, a number within a text in {left_out['text with unit']}",
-        f"correlation of 0.999 in {left_out['noise, correlation 0.999']}",
-        f"values missing in {left_out['half of the rows, others missing']}",
-        f"1 digit in {left_out['rounded to 1 digit']}",
-        f"permuted in {left_out['exact for 90%, others permuted']}",
-        f"found in {left_out[of_sum]} and ratios in {left_out[of_ratio]}",
-        f"in {int(beside[of_sum])} and {int(beside[of_ratio])} of these",
+        f"added to {numbers['tables'].max()} tables",
+        f"| number within a text | {left_out['text with unit']} |",
+        f"| 20 quantile bins | {left_out['20 quantile bins']} |",
+        f"| {of_sum} | {left_out[of_sum]} |",
+        f"| rounded to 2 digits | {left_out['rounded to 2 digits']} |",
+        f"| correlation of 0.999 | {left_out['noise, correlation 0.999']} |",
+        f"| half of the values missing | {left_out['half of the rows, others missing']} |",
+        f"| {of_ratio} | {left_out[of_ratio]} |",
+        f"| rounded to 1 digit | {left_out['rounded to 1 digit']} |",
+        f"| 10% of the rows permuted | {left_out['exact for 90%, others permuted']} |",
+        f"For {int(beside[of_sum])} of the sums and {int(beside[of_ratio])} of the ratios",
         f"The {table['left_out'][kinds == 'control'].sum()} false alarms",
     ):
         assert figure in text
+    always = ["rank", "percentile in the table, rounded", "log", "square", "linear (degrees)"]
+    assert (left_out[always] == numbers["tables"].max()).all()
     never = ["4 quantile bins", "flag: highest tenth", "two dates that lie it apart", "noise, correlation 0.99"]
     assert (left_out[never] == 0).all()
 

@@ -154,6 +154,13 @@ CASES = {
     ),
     "bags": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"inference": "bags"}),
     "rows": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"contributions": True}),
+    "residual": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"inference": "residual"}),
+    "residual, held-out rows": lambda: (
+        HistGradientBoostingClassifier(max_iter=4, random_state=0).fit(X_GAPS[FIT], CLASSES[FIT]),
+        X_GAPS[REST],
+        CLASSES[REST],
+        {"rows": "heldout", "inference": "residual"},
+    ),
     "permutation": lambda: (
         forest(RandomForestClassifier).fit(X, CLASSES),
         X,
@@ -204,6 +211,21 @@ def test_leaves_are_those_of_the_reference(gaps):
     np.testing.assert_array_equal(
         cuda.find_swapped_leaves(one, matrix, rows, donors), reference.find_swapped_leaves(one, matrix, rows, donors)
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_hashes_of_rows_are_those_of_the_reference(dtype):
+    factors = np.random.default_rng(0).integers(0, 1 << 64, (8, 2), dtype=np.uint64)
+    table = np.where(np.abs(X_GAPS) < 0.2, -0.0, X_GAPS).astype(dtype)
+    cuda, reference = resolve_engine("cuda"), resolve_engine("numpy")
+    for rows in (table, table[RNG.integers(0, N, 2 * N)]):
+        expected = reference.hash_rows(FeatureMatrix(rows, np.empty(0, dtype=str), has_missing=True), factors)
+        for values in (rows, to_device(rows)):
+            matrix = FeatureMatrix(values, np.empty(0, dtype=str), has_missing=True)
+            np.testing.assert_array_equal(cuda.hash_rows(matrix, factors), expected)
+            cuda_device.copy_rows(matrix)
+            np.testing.assert_array_equal(cuda.hash_rows(matrix, factors), expected)
+    assert expected is not None
 
 
 def test_sums_and_influence_of_all_rows():

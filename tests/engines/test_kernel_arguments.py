@@ -22,7 +22,7 @@ N_ROWS, N_FEATURES, N_TREES, N_NODES = 40, 3, 2, 8
 TYPES = ("bool", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64", "complex128", "object", "S8")
 NO_ARRAYS = (None, "text", 7, 1.5, object(), (), [], {}, [0, 1], b"12345678", np.float64(1.0))
 # Arguments for which other numbers, or other negative numbers, are valid as well.
-FREE, FREE_IF_NEGATIVE = ("bits", "first", "seeds", "n_draws"), ("group_of", "node_set")
+FREE, FREE_IF_NEGATIVE = ("bits", "factors", "first", "seeds", "n_draws"), ("group_of", "node_set")
 
 
 @dataclass
@@ -430,6 +430,27 @@ def sum_row_products(*, with_bags):
     return Case("sum_row_products", arguments, ("products", "totals", "K", "L", "d_d"))
 
 
+def hash_rows(X):
+    factors = random().integers(0, 1 << 64, (N_FEATURES, 2), dtype=np.uint64)
+    arguments = {"table": table(X), "factors": factors, "n_threads": 2, "hashes": np.zeros(N_ROWS, dtype=np.uint64)}
+    return Case("hash_rows", arguments, ("hashes",))
+
+
+def find_neighbors():
+    arguments = {
+        "table": table(),
+        "columns": np.array([2, 0]),
+        "labels": random().integers(0, 2, N_ROWS).astype(float),
+        "tested": np.array([0, 5, 39]),
+        "n_threads": 2,
+        "nearest": np.zeros((3, 4), dtype=np.int64),
+        "n_found": np.zeros(3, dtype=np.int64),
+        "spread": np.zeros((3, 2)),
+        "largest": np.zeros(3),
+    }
+    return Case("find_neighbors", arguments, ("nearest", "n_found", "spread", "largest"))
+
+
 def columns():
     return np.array([2, 1], dtype=np.int32)
 
@@ -466,6 +487,9 @@ CASES = {
     "score_trees, no influence": lambda: without_influence(
         score_trees(forest(), classes(), make_lists(with_weights=False), with_inbag=True)
     ),
+    "find_neighbors": find_neighbors,
+    "hash_rows": lambda: hash_rows(draw_values()),
+    "hash_rows, sparse": lambda: hash_rows(lay_sparse()),
     "lay_out": lay_out,
     "score_sums, classes": lambda: score_sums(classes(), 5, 2, 5),
     "score_sums, numbers": lambda: score_sums(numbers(), 1, 1, 3),
@@ -543,6 +567,7 @@ def vary(name, value, *, is_output):
 
 # Axes of any length, because no other argument determines it.
 FREE_AXES = {
+    ("find_neighbors", "nearest"): 1,
     ("list_oob_rows", "bag"): 0,
     ("list_oob_rows", "oob_rows"): 0,
     ("add_sobol_projection", "out"): 1,

@@ -150,7 +150,7 @@ class Device:
 def make_cupy():
     cupy = ModuleType("cupy")
     cupy.__spec__ = ModuleSpec("cupy", None)
-    for name in ("zeros", "empty", "ones", "full", "abs", "rint", "concatenate", "bincount", "where"):
+    for name in ("zeros", "empty", "ones", "full", "abs", "rint", "concatenate", "bincount", "where", "sort"):
         call = getattr(np, name)
         setattr(cupy, name, lambda *args, call=call, **options: call(*args, **options).view(HostArray))
     cupy.asarray = lambda values: values if isinstance(values, HostArray) else as_host_array(values)

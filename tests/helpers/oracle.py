@@ -570,6 +570,55 @@ def split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
                 yield o, m, trained, evaluation
 
 
+def average_out_of_arrays(trees, node, x, feature):
+    """Value of a tree of flat arrays for a row below a node if splits on a feature send it both ways, by weight."""
+    if trees.left[node] < 0:
+        return trees.value[node]
+    if trees.feature[node] != feature:
+        return average_out_of_arrays(trees, step_in_arrays(trees, node, x), x, feature)
+    pair = int(trees.left[node]), int(trees.right[node])
+    weights = [sum(float(trees.weight[leaf]) for leaf in leaves_below(trees, child)) for child in pair]
+    predicted = [average_out_of_arrays(trees, child, x, feature) for child in pair]
+    return (weights[0] * predicted[0] + weights[1] * predicted[1]) / (weights[0] + weights[1])
+
+
+def find_columns(trees, tree):
+    """The columns of the target that a tree of flat arrays predicts."""
+    return list(range(trees.value.shape[1])) if trees.column is None else [int(trees.column[tree])]
+
+
+def leave_residuals_of_arrays(trees, X, target, feature):
+    """Residuals of the target after the sum of the trees without a feature, minus their means, like the target."""
+
+    def predict(left_out):
+        predicted = np.zeros(target.shape)
+        for tree in range(trees.n_trees):
+            for i, x in enumerate(X):
+                value = average_out_of_arrays(trees, int(trees.offset[tree]), x, left_out)
+                predicted[i, find_columns(trees, tree)] += value
+        return predicted - predicted.mean(axis=0)
+
+    whole, centered = predict(None), target - target.mean(axis=0)
+    return centered - max((centered * whole).sum() / (whole**2).sum(), 0.0) * predict(feature)
+
+
+def score_residuals_of_arrays(trees, X, residual, feature):
+    """What each row adds to the score of a feature with residuals in place of the target, (n_trees, n_rows)."""
+    added = np.zeros((trees.n_trees, len(X)))
+    for tree in range(trees.n_trees):
+        paths, root = [walk_arrays(trees, tree, x) for x in X], int(trees.offset[tree])
+        reached = [node for path in paths for node in path]
+        trained = {node: train_from_leaves(trees, node, range(trees.value.shape[1])) for node in set(reached)}
+        for i, path in enumerate(paths):
+            for m, c in itertools.pairwise(path):
+                if trees.feature[m] != feature or not {int(trees.left[m]), int(trees.right[m])} <= set(reached):
+                    continue
+                rate = float(trained[c].weight / trained[root].weight) / reached.count(c)
+                up = [float(v) for v in minus(trained[c].mean, trained[m].mean)]
+                added[tree, i] += rate * dot(up, residual[i, find_columns(trees, tree)])
+    return added
+
+
 def size_arrays(trees, X, target, row_weight, lists, outputs):
     """Size of what scores add up, (n_features,): no computation in floats is closer than some 1e-16 of it.
 

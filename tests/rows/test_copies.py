@@ -12,8 +12,9 @@ from sklearn.model_selection import KFold
 
 import truewood as tw
 from helpers.messages import find_lacking
+from truewood._engines.selection import resolve_engine
 from truewood._inputs.tables import FeatureMatrix
-from truewood._rows.copies import _draw_factors, _hash_rows, encode_table, find_copies
+from truewood._rows.copies import _draw_factors, encode_table, find_copies
 from truewood._scoring import inputs
 
 RNG = np.random.default_rng(8)
@@ -143,7 +144,7 @@ def test_tables_of_categories_stay_as_they_are(name, monkeypatch):
     y = np.random.default_rng(0).integers(0, 2, len(X))
     forest = RandomForestClassifier(20, random_state=0).fit(X, y)
     result = tw.importance(forest, X, y, contributions=True)
-    monkeypatch.setattr(inputs, "find_copies", lambda _matrix: None)
+    monkeypatch.setattr(inputs, "find_copies", lambda _matrix, _n_threads: None)
     before = tw.importance(forest, X, y, contributions=True)
     for array in (*ARRAYS, "contributions"):
         np.testing.assert_array_equal(getattr(result, array), getattr(before, array))
@@ -233,7 +234,8 @@ def test_copies_do_not_make_noise_significant():
     assert n_total <= 8
 
 
-def test_rows_of_small_integers_have_hashes_of_their_own():
+def test_rows_of_small_integers_have_hashes_of_their_own(engine):
     values = np.random.default_rng(0).integers(0, 2, (60_000, 40)).astype(np.float64)
     matrix = FeatureMatrix(values, np.empty(0, dtype=np.str_), has_missing=False)
-    assert len(np.unique(_hash_rows(matrix, _draw_factors(matrix)))) == len(np.unique(values, axis=0))
+    hashes = resolve_engine(engine).hash_rows(matrix, _draw_factors(matrix))
+    assert len(values if hashes is None else np.unique(hashes)) == len(np.unique(values, axis=0))

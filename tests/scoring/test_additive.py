@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import truewood as tw
-from helpers.oracle import score_arrays
+from helpers.oracle import leave_residuals_of_arrays, score_arrays, score_residuals_of_arrays
 from truewood import TargetKind, TreeEnsemble
 from truewood._trees.categories import Categories
 
@@ -91,6 +91,40 @@ def test_scores_are_those_of_the_definition(shape, measure, seed, engine):
     np.testing.assert_allclose(result.per_tree.sum(axis=0), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(result.per_output.sum(axis=0), expected, rtol=1e-10, atol=1e-12)
     assert result.per_output.shape == (n_scores, N_FEATURES)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(2))
+def test_residual_tests_are_those_of_plain_loops(shape, seed, engine):
+    del engine
+    rng = np.random.default_rng([seed, 5])
+    trees, X = grow(rng, **SHAPES[shape]), draw(rng, missing=seed == 0)
+    target = rng.standard_normal((N_ROWS, 1 + max(SHAPES[shape].get("columns", [2])))) + X[:, :1] ** 2
+    target = np.nan_to_num(target, nan=1.0)
+    options = {"rows": "heldout", "target": target, "inference": "residual"}
+    result = tw.importance(trees, X, None, contributions=True, **options)
+    for feature in range(N_FEATURES):
+        residual = leave_residuals_of_arrays(trees, X, target, feature)
+        by_row = score_residuals_of_arrays(trees, X, residual, feature).sum(axis=0)
+        np.testing.assert_allclose(result.residual_contributions[:, feature], by_row, rtol=1e-9, atol=1e-11)
+        assert result.residual_values[feature] == pytest.approx(by_row.sum(), rel=1e-9, abs=1e-11)
+        error = np.sqrt(((by_row - by_row.mean()) ** 2).sum())
+        assert result.residual_std_error[feature] == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", ["three scores", "vector leaves"])
+def test_engines_and_threads_agree_on_residual_tests_of_several_scores(shape, engines):
+    rng = np.random.default_rng(7)
+    trees, X = grow(rng, **SHAPES[shape]), draw(rng)
+    options = {"rows": "heldout", "target": rng.standard_normal((N_ROWS, 3)), "inference": "residual"}
+    first, *others = (
+        tw.importance(trees, X, None, engine=engine, n_jobs=n_jobs, **options)
+        for engine in engines
+        for n_jobs in (1, 3)
+    )
+    for other in others:
+        np.testing.assert_array_equal(other.residual_values, first.residual_values)
+        np.testing.assert_array_equal(other.residual_std_error, first.residual_std_error)
 
 
 def test_a_sparse_matrix_may_leave_out_missing_values(engine):

@@ -110,6 +110,18 @@ class InfluenceRows:
 
 def draw_bag(seed: int, n_draws: int, n_rows: int) -> NDArray[np.int64]: ...
 def list_oob_rows(bag: NDArray[Any], oob_rows: NDArray[np.int64]) -> int: ...
+def hash_rows(table: Table, factors: NDArray[np.uint64], n_threads: int, hashes: NDArray[np.uint64]) -> bool: ...
+def find_neighbors(
+    table: Table,
+    columns: NDArray[np.int64],
+    labels: Floats,
+    tested: NDArray[np.int64],
+    n_threads: int,
+    nearest: NDArray[np.int64],
+    n_found: NDArray[np.int64],
+    spread: Floats,
+    largest: Floats,
+) -> None: ...
 def find_leaves(forest: Forest, table: Table, rows: RowLists, n_threads: int, leaves: NDArray[np.int32]) -> None: ...
 def find_swapped_leaves(
     forest: Forest,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import ClassTarget, Target
 
 THREADS = 256
 # CUDA's limit.
@@ -29,6 +30,7 @@ _PINNED_BYTES = 1 << 22
 _KEPT_SHARE = 0.5
 
 _kept: WeakKeyDictionary[FeatureMatrix, Any] = WeakKeyDictionary()
+_kept_targets: WeakKeyDictionary[Target, Any] = WeakKeyDictionary()
 _copying = Lock()
 
 
@@ -191,12 +193,23 @@ def fetch(values: Any) -> NDArray[Any]:
 def copy_rows(matrix: FeatureMatrix) -> Any:
     """Return all rows on the GPU; None if they are in host memory and would fill most of the GPU's."""
     with _copying:  # one thread copies, the others reuse the copy
-        if matrix.is_on_device:
-            return matrix.values
-        if matrix not in _kept and _fits(matrix):
+        if find_rows(matrix) is None and _fits(matrix):
             for _ in iterate_rows(matrix, 0, matrix.n_rows):
                 pass
-        return _kept.get(matrix)
+        return find_rows(matrix)
+
+
+def find_rows(matrix: FeatureMatrix) -> Any:
+    """Return all rows if they are on the GPU already; None otherwise."""
+    return matrix.values if matrix.is_on_device else _kept.get(matrix)
+
+
+def copy_target(target: Target) -> Any:
+    """Return the classes or the numbers of all rows on the GPU; they stay there as long as the target exists."""
+    with _copying:
+        if target not in _kept_targets:
+            _kept_targets[target] = put(target.codes if isinstance(target, ClassTarget) else target.numbers)
+        return _kept_targets[target]
 
 
 def _fits(matrix: FeatureMatrix) -> bool:
@@ -213,7 +226,7 @@ def iterate_rows(matrix: FeatureMatrix, start: int, stop: int) -> Iterator[tuple
     import cupy
 
     values, n_features = matrix.values, matrix.values.shape[1]
-    on_device = values if matrix.is_on_device else _kept.get(matrix)
+    on_device = find_rows(matrix)
     if on_device is not None:
         yield start, on_device[start:stop]
         return

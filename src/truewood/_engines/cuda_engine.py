@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from truewood._engines import _kernel
 from truewood._engines.cuda_device import (
@@ -19,6 +20,7 @@ from truewood._engines.cuda_device import (
     empty_pinned,
     fetch,
     find_memory,
+    find_rows,
     keep_device,
     make_zeros,
     put,
@@ -63,6 +65,8 @@ _MOST_BLOCKS = 1 << 15
 # The GPU holds the nodes, sums, terms and bags of a batch of trees; the host holds a copy of sums and terms.
 _MOST_NODES = 1 << 22
 _MOST_BAG_WEIGHTS = 1 << 28
+# Draws of the generator on the GPU that are compared with those of the kernel: several times its state.
+_MOST_CHECKED_DRAWS = 10_000
 # An influence value takes 8 bytes in each of two roles, and three times as much is left for everything else. The limit
 # is a share of all memory, not of the free memory, so that repeated calls agree bit for bit.
 _BYTES_PER_INFLUENCE = 64
@@ -90,6 +94,21 @@ class CudaEngine(NativeEngine):
     def keep_device(self) -> Callable[[], Any]:
         """Return a context manager that makes another thread use the current GPU."""
         return keep_device()
+
+    def hash_rows(
+        self, matrix: FeatureMatrix, factors: NDArray[np.uint64], n_threads: int = 1
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of the rows, shape (n_rows,), or None if all differ; on the GPU if the rows are there."""
+        import cupy
+
+        values = None if sparse.issparse(matrix.values) else find_rows(matrix)
+        if values is None:
+            return super().hash_rows(matrix, factors, n_threads)
+        hashes = cupy.empty(matrix.n_rows, dtype=np.uint64)
+        arguments = [values, np.int64(matrix.n_rows), np.int32(len(factors)), put(factors), hashes]
+        run_kernel("hash_rows", values.dtype, (min(-(-matrix.n_rows // THREADS), _MOST_BLOCKS), 1), arguments)
+        in_order = cupy.sort(hashes)
+        return fetch(hashes) if bool((in_order[1:] == in_order[:-1]).any()) else None
 
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
@@ -293,13 +312,8 @@ class CudaEngine(NativeEngine):
         if isinstance(rows, EveryRow):
             return Roles(), 1
         if isinstance(rows, SeededBags):
-            counts = draw_bags(rows.seeds, rows.n_draws, n_rows)
-            first = np.bincount(self.draw_bag(int(rows.seeds[0]), rows.n_draws, n_rows), minlength=n_rows)
-            if not np.array_equal(fetch(counts[0]), first):
-                raise RuntimeError(
-                    "bags drawn on the GPU differ from scikit-learn's; use engine='native', and please report this."
-                )
-            return Roles("bags", counts), 1
+            self._check_draws(rows, n_rows)
+            return Roles("bags", draw_bags(rows.seeds, rows.n_draws, n_rows)), 1
         if isinstance(rows, Bags):
             counts = cupy.zeros((len(rows.bags), n_rows), dtype=np.uint32)
             for tree, bag in enumerate(rows.bags):
@@ -316,6 +330,15 @@ class CudaEngine(NativeEngine):
         for tree, weight in enumerate(rows.inbag_weight):
             in_bag[tree] = put(weight)
         return Roles("lists", counts, in_bag), most_times
+
+    def _check_draws(self, rows: SeededBags, n_rows: int) -> None:
+        """Compare the first draws on the GPU with those of the kernel, which are compared with the library's."""
+        n_draws = min(rows.n_draws, _MOST_CHECKED_DRAWS)
+        drawn = fetch(draw_bags(rows.seeds[:1], n_draws, n_rows)[0])
+        if not np.array_equal(drawn, np.bincount(self.draw_bag(int(rows.seeds[0]), n_draws, n_rows), minlength=n_rows)):
+            raise RuntimeError(
+                "bags drawn on the GPU differ from scikit-learn's; use engine='native', and please report this."
+            )
 
     def _lay_out(self, ensemble: TreeEnsemble, n_threads: int) -> DeviceTrees:
         """Return the trees on the GPU; they stay there as long as the ensemble exists, for rows that come in parts."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truewood._engines.cuda_device import Struct
+from truewood._engines.cuda_device import Struct, copy_target
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 
 # Bits of the largest amount, and of the low part of a sum; see LOW_BITS in cuda_kernels.cuh.
@@ -77,12 +77,12 @@ def make_amounts(
     bits = AMOUNT_BITS - int(most_times - 1).bit_length()
     first_column = cupy.asarray(kind.first_column.astype(np.int32))
     if isinstance(target, ClassTarget):
-        codes, width = cupy.asarray(target.codes), kind.n_columns
+        codes, width = copy_target(target), kind.n_columns
         if row_weight is None:
             return Amounts(codes, first_column, None, cupy.ones(width), width)
         amount, unit = _round(cupy.asarray(row_weight), bits)
         return Amounts(codes, first_column, amount[:, np.newaxis], cupy.full(width, unit), width)
-    numbers = cupy.asarray(target.numbers)
+    numbers = copy_target(target)
     weighted = numbers if row_weight is None else numbers * cupy.asarray(row_weight)[:, np.newaxis]
     columns = [weighted[:, c] for c in range(numbers.shape[1])]
     if with_squares:

@@ -14,6 +14,7 @@ from truewood._engines.cuda_device import (
     MOST_GRID_Y,
     THREADS,
     Struct,
+    copy_target,
     empty_pinned,
     find_shared_memory,
     iterate_rows,
@@ -205,12 +206,13 @@ class DeviceTerms:
 
         has_classes = isinstance(target, ClassTarget)
         n_terms = kind.n_columns if has_classes else kind.n_columns + 2
-        codes, numbers = (target.codes, None) if isinstance(target, ClassTarget) else (None, target.numbers)
+        own = copy_target(target)
+        codes, numbers = (own, None) if has_classes else (None, own)
         n_bytes = terms.shape[1] * 8
         records = cupy.empty((len(terms), -(-(16 + n_bytes) // 16) * 16), dtype=np.uint8)
         records[:, :16] = trees.nodes
         records[:, 16 : 16 + n_bytes] = put(terms).view(np.uint8)
-        return cls(records, n_terms, put(codes), put(kind.first_column.astype(np.int32)), put(numbers))
+        return cls(records, n_terms, codes, put(kind.first_column.astype(np.int32)), numbers)
 
     def as_struct(self) -> Struct:
         """Return the struct of the kernels."""

@@ -16,6 +16,7 @@ from truewood._engines.records import (
     InfluenceBuffers,
     ListedRows,
     RowLists,
+    RowNeighbors,
     RowProducts,
     SplitCriterion,
     TreeRows,
@@ -95,6 +96,28 @@ class Engine(ABC):
     @abstractmethod
     def list_oob_rows(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
         """Return the rows outside a bag, ascending."""
+
+    @abstractmethod
+    def hash_rows(
+        self, matrix: FeatureMatrix, factors: NDArray[np.uint64], n_threads: int = 1
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of the rows, shape (n_rows,), or None if all of them differ.
+
+        Rows agree in the columns whose factors are not 0 if and, up to a negligible probability, only if their hashes
+        agree. `factors` has shape (n_features, 2).
+        """
+
+    @abstractmethod
+    def find_neighbors(
+        self,
+        matrix: FeatureMatrix,
+        columns: NDArray[np.int64],
+        labels: Floats,
+        tested: NDArray[np.int64],
+        n_nearest: int,
+        n_threads: int = 1,
+    ) -> RowNeighbors:
+        """Find the rows nearest to each tested row by some columns of a dense matrix, among those with its label."""
 
     @abstractmethod
     def find_leaves(
@@ -262,7 +285,7 @@ class Engine(ABC):
         tree_weight : ndarray of shape (n_trees,)
             Weights of the trees.
         residual : ndarray of shape (n_rows, n_columns, n_features)
-            Residuals for the splits on each feature.
+            Residuals of all columns of the target, for the splits on each feature.
         by_row : ndarray of shape (n_rows, n_features)
             The influence of evaluation rows over all trees is added to it.
         by_tree : ndarray of shape (n_trees, n_features)

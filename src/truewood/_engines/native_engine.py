@@ -18,6 +18,7 @@ from truewood._engines.records import (
     InfluenceBuffers,
     ListedRows,
     RowLists,
+    RowNeighbors,
     RowProducts,
     SeededBags,
     SplitCriterion,
@@ -48,6 +49,29 @@ class NativeEngine(Engine):
         """Return the rows outside a bag, ascending."""
         oob_rows = np.empty(n_rows, dtype=np.int64)
         return oob_rows[: _kernel.list_oob_rows(bag, oob_rows)]
+
+    def hash_rows(
+        self, matrix: FeatureMatrix, factors: NDArray[np.uint64], n_threads: int = 1
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of the rows, shape (n_rows,), or None if all of them differ."""
+        hashes = np.empty(matrix.n_rows, dtype=np.uint64)
+        table = _kernel.Table(matrix.parts, matrix.has_missing, len(factors))
+        return hashes if _kernel.hash_rows(table, factors, n_threads, hashes) else None
+
+    def find_neighbors(
+        self,
+        matrix: FeatureMatrix,
+        columns: NDArray[np.int64],
+        labels: Floats,
+        tested: NDArray[np.int64],
+        n_nearest: int,
+        n_threads: int = 1,
+    ) -> RowNeighbors:
+        """Find the rows nearest to each tested row by some columns of a dense matrix, among those with its label."""
+        found = RowNeighbors.allocate(len(tested), len(columns), n_nearest)
+        table = _kernel.Table(matrix.parts, matrix.has_missing, matrix.values.shape[1])
+        _kernel.find_neighbors(table, columns, labels, tested, n_threads, **vars(found))
+        return found
 
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1

@@ -8,14 +8,17 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._engines.engine import Engine
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.numpy_joint_effects import add_tree
+from truewood._engines.numpy_row_hashes import hash_rows
+from truewood._engines.numpy_row_neighbors import find_neighbors
 from truewood._engines.numpy_sobol_projection import project_tree
 from truewood._engines.numpy_walk import walk
-from truewood._engines.records import ListedRows, RowLists, RowProducts, SplitCriterion
+from truewood._engines.records import ListedRows, RowLists, RowNeighbors, RowProducts, SplitCriterion
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
@@ -46,6 +49,28 @@ class NumpyEngine(Engine):
         is_oob = np.ones(n_rows, dtype=np.bool_)
         is_oob[bag] = False
         return np.flatnonzero(is_oob)
+
+    def hash_rows(
+        self,
+        matrix: FeatureMatrix,
+        factors: NDArray[np.uint64],
+        n_threads: int = 1,  # noqa: ARG002
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of the rows, shape (n_rows,), or None if all of them differ."""
+        hashes = hash_rows(matrix, factors)
+        return None if pd.Index(hashes).is_unique else hashes
+
+    def find_neighbors(
+        self,
+        matrix: FeatureMatrix,
+        columns: NDArray[np.int64],
+        labels: Floats,
+        tested: NDArray[np.int64],
+        n_nearest: int,
+        n_threads: int = 1,  # noqa: ARG002
+    ) -> RowNeighbors:
+        """Find the rows nearest to each tested row by some columns of a dense matrix, among those with its label."""
+        return find_neighbors(matrix.values, columns, labels, tested, n_nearest)
 
     def find_leaves(
         self,
@@ -230,14 +255,15 @@ class NumpyEngine(Engine):
         linear = terms.by_class if isinstance(terms, ClassTerms) else terms.linear
         number = _number_leaves(ensemble)
         for tree, weight in enumerate(rows.evaluation_weight or ()):
+            first = 0 if ensemble.column is None else ensemble.column[tree]
             once = np.flatnonzero(weight)
             for block in np.split(once, np.searchsorted(once, np.arange(RESIDUAL_ROWS, len(weight), RESIDUAL_ROWS))):
                 if not len(block):
                     continue
                 leaf = walk(ensemble, tree, matrix.take(block))
-                summed = _sum_path(ensemble, leaf, linear, 0) * residual[block, 0]
+                summed = _sum_path(ensemble, leaf, linear, 0) * residual[block, first]
                 for column in range(1, linear.shape[1]):
-                    summed += _sum_path(ensemble, leaf, linear, column) * residual[block, column]
+                    summed += _sum_path(ensemble, leaf, linear, column) * residual[block, first + column]
                 added = weight[block, np.newaxis] * summed
                 by_row[block] += tree_weight[tree] * added
                 order = np.argsort(number[leaf], kind="stable")

@@ -238,3 +238,35 @@ class RowProducts:
     L: Floats
     d_d: Floats
     n_inbag: int
+
+
+@dataclass(frozen=True, eq=False)
+class RowNeighbors:
+    """The rows nearest to some tested rows, among those with the same label.
+
+    Parameters
+    ----------
+    nearest : ndarray of int64, shape (n_tested, n_nearest)
+        Numbers of the nearest rows, by distance and then by number; the tested row is one of them.
+    n_found : ndarray of int64, shape (n_tested,)
+        How many there are; 0 if any column is constant among the rows with the label.
+    spread : ndarray of shape (n_tested, n_columns)
+        Standard deviations of the columns among the rows with the label, by which distances are scaled.
+    largest : ndarray of shape (n_tested,)
+        The largest absolute scaled value of these rows.
+    """
+
+    nearest: NDArray[np.int64]
+    n_found: NDArray[np.int64]
+    spread: Floats
+    largest: Floats
+
+    @classmethod
+    def allocate(cls, n_tested: int, n_columns: int, n_nearest: int) -> RowNeighbors:
+        """Allocate zeros."""
+        return cls(
+            np.zeros((n_tested, n_nearest), dtype=np.int64),
+            np.zeros(n_tested, dtype=np.int64),
+            np.zeros((n_tested, n_columns)),
+            np.zeros(n_tested),
+        )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood._formatting import list_names, quote, shorten
+from truewood._inputs.row_blocks import map_blocks
 from truewood._inputs.table_types import (
     as_frame,
     bring_to_host,
@@ -139,7 +140,7 @@ class InputSpec:
     takes_device: bool | None = None
 
 
-def read_features(X: Any, spec: InputSpec, *, on_device: bool = False) -> FeatureMatrix:
+def read_features(X: Any, spec: InputSpec, n_threads: int = 1, *, on_device: bool = False) -> FeatureMatrix:
     """Read X as the model's features, and refuse values that the model does not support.
 
     Parameters
@@ -148,6 +149,8 @@ def read_features(X: Any, spec: InputSpec, *, on_device: bool = False) -> Featur
         The features; never modified.
     spec : InputSpec
         The table that the model expects.
+    n_threads : int
+        Number of threads.
     on_device : bool
         Whether an X on a GPU stays there.
     """
@@ -164,7 +167,7 @@ def read_features(X: Any, spec: InputSpec, *, on_device: bool = False) -> Featur
     _check_columns(values.shape[1], spec)
     if values.shape[0] == 0:
         raise ValueError("X must have at least one row, got none.")
-    has_missing = spec.dtype is not None and _check_finite(values, spec)
+    has_missing = spec.dtype is not None and _check_finite(values, spec, n_threads)
     if names is None:
         names = [f"x{j}" for j in range(values.shape[1])] if spec.names is None else list(spec.names)
     return FeatureMatrix(values, np.asarray(names, dtype=np.str_), has_missing, spec.sparse_fill)
@@ -234,15 +237,20 @@ def _read_column(column: nw.Series[Any], name: str, dtype: np.dtype[Any]) -> NDA
         ) from error
 
 
-def _check_finite(values: Any, spec: InputSpec) -> bool:
+def _check_finite(values: Any, spec: InputSpec, n_threads: int) -> bool:
     """Whether any value is missing; refuse missing or infinite values that the model does not support."""
     is_sparse = sparse.issparse(values)
     numbers = values.data if is_sparse else values
     has_missing = bool(is_sparse and np.isnan(spec.sparse_fill))
-    with np.errstate(invalid="ignore", over="ignore"):
-        # A sum is not finite if a value is not; the sum of very large numbers may not be finite either.
-        if np.isfinite(float(numbers.sum())):
-            return has_missing
+
+    def is_sum_finite(rows: slice) -> bool:
+        with np.errstate(invalid="ignore", over="ignore"):
+            return bool(np.isfinite(float(numbers[rows].sum())))
+
+    # A sum is not finite if a value is not; the sum of very large numbers may not be finite either.
+    is_array = isinstance(numbers, np.ndarray)
+    if all(map_blocks(is_sum_finite, len(numbers), n_threads)) if is_array else is_sum_finite(slice(None)):
+        return has_missing
     blocks = np.array_split(numbers, numbers.size // 1_000_000 + 1)
     if not spec.takes_infinite and any(np.isinf(block).any() for block in blocks):
         raise ValueError(f"X must not contain infinite values, or values too large for {spec.dtype}; replace them.")

@@ -12,11 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._inputs.losses import Loss
+from truewood._inputs.row_blocks import map_blocks
 
 # Standard errors sum fourth powers, which would overflow for larger numbers.
 LARGEST = 1e75
 # Products with the target stay normal floats for weights in this range.
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
+# Up to this many labels, comparing is faster than looking them up.
+_FEW_LABELS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +211,7 @@ class NumberTarget:
 Target = ClassTarget | NumberTarget
 
 
-def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Target:
+def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64], n_threads: int = 1) -> Target:
     """Read y as the model's target.
 
     Parameters
@@ -219,6 +222,8 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
         What the model predicts.
     origin : ndarray of shape (n_columns,)
         A typical value of each number, which is subtracted; not read for classes.
+    n_threads : int
+        Number of threads.
     """
     _refuse_masked("y", y)
     try:
@@ -232,9 +237,11 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
         expected = "(n_rows,)" if kind.n_outputs == 1 else f"(n_rows, {kind.n_outputs})"
         raise ValueError(f"y must have shape {expected}, as in the fit of the model, got {came}.")
     if kind.is_classification:
-        columns = [_encode_labels(array[:, o], labels) for o, labels in enumerate(kind.classes)]
-        return ClassTarget(kind, np.ascontiguousarray(np.column_stack(columns), dtype=np.int32))
-    return NumberTarget(kind, _read_numbers(array, "y", "the model is a regressor") - origin, origin)
+        codes = np.empty(array.shape, dtype=np.int32)
+        for o, labels in enumerate(kind.classes):
+            _encode_labels(array[:, o], labels, codes[:, o], n_threads)
+        return ClassTarget(kind, codes)
+    return NumberTarget(kind, _read_numbers(array, "y", "the model is a regressor", origin, n_threads), origin)
 
 
 def make_loss_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None, n_scores: int) -> NumberTarget:
@@ -271,8 +278,25 @@ def center_target(target: NumberTarget, sample_weight: NDArray[np.float64] | Non
     return NumberTarget.of_numbers(near_zero - np.average(near_zero, axis=0, weights=sample_weight))
 
 
-def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
-    """Position of each label of y among those of the model; False and True are the numbers 0 and 1."""
+def _encode_labels(y: NDArray[Any], labels: NDArray[Any], codes: NDArray[np.int32], n_threads: int) -> None:
+    """Write the position of each label of y among those of the model; False and True are the numbers 0 and 1."""
+
+    def compare(rows: slice) -> bool:
+        own, n_known = codes[rows], 0
+        own[:] = 0
+        for place, label in enumerate(labels):
+            is_label = y[rows] == label
+            n_known += int(np.count_nonzero(is_label))
+            own += np.int32(place) * is_label
+        return n_known == len(own)
+
+    is_compared = len(labels) <= _FEW_LABELS and y.dtype == labels.dtype and y.dtype.kind in "biuf"
+    if not (is_compared and all(map_blocks(compare, len(y), n_threads))):
+        codes[:] = _index_labels(y, labels)
+
+
+def _index_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Position of each label of y among those of the model, or an error if any is not among them."""
     kinds = {y.dtype.kind, labels.dtype.kind}
     if kinds <= set("biuf"):
         codes = _index_numbers(labels).get_indexer(_index_numbers(y))
@@ -286,7 +310,7 @@ def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
         found = ", ".join(repr(label) for label in pd.unique(y[unknown].astype(object))[:3].tolist())
         known = ", ".join(repr(label) for label in labels[:3].tolist()) + (", ..." if len(labels) > 3 else "")
         raise ValueError(f"y must contain only labels the model was fit on, got {found}; it was fit on {known}.")
-    return np.asarray(codes, dtype=np.int32)
+    return codes
 
 
 def _index_numbers(labels: NDArray[Any]) -> pd.Index[Any]:
@@ -299,18 +323,30 @@ def _index_numbers(labels: NDArray[Any]) -> pd.Index[Any]:
     return index
 
 
-def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
+def _read_numbers(
+    y: NDArray[Any], name: str, why: str, origin: NDArray[np.float64] | None = None, n_threads: int = 1
+) -> NDArray[np.float64]:
+    """Read numbers, minus the origin of each column; always in C order, as the kernel reads rows."""
+    numbers = np.empty(y.shape)
+
+    def read(rows: slice) -> float:
+        with np.errstate(over="ignore"):
+            numbers[rows] = y[rows].astype(np.float64, copy=False)
+        own = numbers[rows]
+        largest = max(float(own.max(initial=0.0)), -float(own.min(initial=0.0)))
+        if origin is not None:
+            own -= origin
+        return largest
+
     try:
         if y.dtype.kind not in "biufOSU":
             raise TypeError
-        # Always in C order: the kernel reads rows, and sums must not depend on the memory layout of y.
-        with np.errstate(over="ignore"):
-            numbers = np.array(y, dtype=np.float64, order="C")
+        largest = np.max(map_blocks(read, len(y), n_threads), initial=0.0)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, because {why}, got {y.dtype} values.") from error
-    if not np.isfinite(numbers).all():
+    if not np.isfinite(largest):
         raise ValueError(f"{name} must not contain NaN or infinite values; drop such rows.")
-    if np.abs(numbers).max(initial=0.0) > LARGEST:
+    if largest > LARGEST:
         raise ValueError(f"{name} must not contain numbers beyond {LARGEST:g}; rescale it.")
     return numbers
 

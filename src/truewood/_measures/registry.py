@@ -158,7 +158,7 @@ MDI_OOB = Measure(
 MDI_PLUS_OOB = Measure(
     name="mdi_plus_oob",
     summary="covariance of target and the feature's part in a ridge regression on each tree's splits and columns "
-    '(MDI+, Agarwal et al.); needs rows="oob"',
+    "(MDI+, Agarwal et al.); needs the training data",
     title="MDI+, evaluation rows",
     part_score=multiply_parts,
     skips=False,
@@ -182,8 +182,8 @@ PERMUTATION = Measure(
 )
 SOBOL_MDA = Measure(
     name="sobol_mda",
-    summary="increase in the forest's loss without a column, given the others (Sobol-MDA, Benard et al.); "
-    'needs rows="oob"',
+    summary="increase in the forest's loss without a column, given the others (Sobol-MDA, Bénard et al.); "
+    "needs the training data",
     title="importance given the others (Sobol-MDA)",
     forest_loss=increase_projected_loss,
     skips=False,

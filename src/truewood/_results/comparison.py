@@ -49,7 +49,7 @@ class Comparison:
     is_additive : bool
         Whether both models' trees add up to a raw score, as in boosting.
     n_groups : int or None
-        Number of row groups, whose summed contributions were paired; None without ``groups=``.
+        Number of clusters, whose summed contributions were paired; None without ``groups=``.
     """
 
     difference: Floats

@@ -59,8 +59,8 @@ def read_importance(content: Any, *, is_of_columns: bool = False) -> ImportanceR
     read["tree_weight"] = _read_tree_weight(content["tree_weight"], len(read["per_tree"]))
     folds = content["per_fold"]
     read["per_fold"] = None if folds is None else read_numbers("per_fold", folds, (None, *shape))
-    rows = content["contributions"]
-    read["contributions"] = None if rows is None else read_numbers("contributions", rows, (n_rows, *shape))
+    for name in ("contributions", "residual_contributions"):
+        read[name] = None if content[name] is None else read_numbers(name, content[name], (n_rows, *shape))
     read |= _read_row_groups(content, n_rows)
     for name, listed in _CHOICES.items():
         if not isinstance(content[name], str) or content[name] not in listed:

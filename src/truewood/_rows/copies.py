@@ -1,6 +1,6 @@
 """Copies of rows: a row is not unseen by a tree that was trained on a copy of it.
 
-Only X decides what a copy is. To leave out rows that agree in X and y would select rows by y: the remaining rows would
+Only X decides what a copy is. Leaving out rows that agree in X and y would select rows by y: the remaining rows would
 disagree with the bags, and scores of useless features would be negative. And only rows that would be unique if they
 were not copied are copies: in tables of few levels, rows agree by chance.
 """
@@ -16,14 +16,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from truewood._engines.selection import get_engine
 from truewood._formatting import count
 from truewood._inputs.table_types import bring_to_host
 from truewood._inputs.tables import FeatureMatrix
 
 Codes = NDArray[np.int64]
 
-# Rows that are hashed at a time on a device, and on the host, where they should stay in the processor's cache.
-_DEVICE_ROWS, _HOST_ROWS = 1 << 16, 1 << 12
 # Chance leaves groups of equal rows of all sizes; copies leave most rows unique, or all groups of about the same size.
 _MOSTLY_UNIQUE = 0.5
 _SAME_SIZE = 0.2
@@ -83,7 +82,7 @@ class Copies:
         )
 
 
-def find_copies(matrix: FeatureMatrix) -> Copies | None:
+def find_copies(matrix: FeatureMatrix, n_threads: int = 1) -> Copies | None:
     """Find rows that are copies of others; None if there are none, or if rows agree by chance.
 
     Rows are copies if they agree in all columns, and if either the columns include a continuous one, or rows agree far
@@ -94,12 +93,13 @@ def find_copies(matrix: FeatureMatrix) -> Copies | None:
         isinstance(matrix.values, np.ndarray) or sparse.issparse(matrix.values) or matrix.is_on_device
     ):
         return None
-    groups, size = _number(_hash_rows(matrix, _draw_factors(matrix)))
-    if len(size) == matrix.n_rows:
+    hashes = get_engine().hash_rows(matrix, _draw_factors(matrix), n_threads)
+    if hashes is None:
         return None
+    groups, size = _number(hashes)
     is_copied = (size > 1) & (size <= max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows))
     look_copied = _look_copied(size)
-    if not (look_copied and _agree_beyond_chance(matrix, size)):
+    if not (look_copied and _agree_beyond_chance(matrix, size, n_threads)):
         is_tested = look_copied or _MOST_OFTEN * len(size) >= matrix.n_rows
         is_copied &= _find_identified(matrix, groups, size) if is_tested else False
     if not is_copied.any():
@@ -116,7 +116,11 @@ def encode_table(X: Any) -> FeatureMatrix:
 
 def _encode_columns(X: Any) -> Any:
     if sparse.issparse(X):
-        return sparse.csr_array(X, dtype=np.float64)
+        matrix = sparse.csr_array(X, dtype=np.float64)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # its arrays may be the caller's
+            matrix.sum_duplicates()
+        return matrix
     frame = X if isinstance(X, pd.DataFrame) else None
     if frame is None and hasattr(X, "to_pandas"):
         frame = X.to_pandas()
@@ -144,46 +148,6 @@ def _draw_factors(matrix: FeatureMatrix) -> NDArray[np.uint64]:
     return rng.integers(0, 1 << 64, (matrix.values.shape[1], 2), dtype=np.uint64, endpoint=False) | np.uint64(1)
 
 
-def _hash_rows(matrix: FeatureMatrix, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hashes of rows, shape (n_rows,), from the columns whose factors are not 0."""
-    hashes = np.empty(matrix.n_rows, dtype=np.uint64)
-    if sparse.issparse(matrix.values):
-        stored = matrix.values
-        bits = np.where(_equal(stored.data, matrix.fill), np.uint64(0), _read_bits(stored.data, has_missing=True))
-        sums = sparse.csr_array((bits, stored.indices, stored.indptr), shape=stored.shape) @ factors
-        return _mix(sums)
-    n_rows = _DEVICE_ROWS if matrix.is_on_device else _HOST_ROWS
-    for start in range(0, matrix.n_rows, n_rows):
-        stop = min(start + n_rows, matrix.n_rows)
-        block = matrix.take(np.arange(start, stop)) if matrix.is_on_device else matrix.values[start:stop]
-        hashes[start:stop] = _mix(_read_bits(block, has_missing=matrix.has_missing) @ factors)
-    return hashes
-
-
-def _equal(values: NDArray[Any], fill: float) -> NDArray[np.bool_]:
-    is_equal: NDArray[np.bool_] = np.isnan(values) if np.isnan(fill) else values == fill
-    return is_equal
-
-
-def _read_bits(values: NDArray[Any], *, has_missing: bool) -> NDArray[np.uint64]:
-    """Bits of numbers; the same for 0 and -0, and for all NaN."""
-    plain = values + values.dtype.type(0)
-    if has_missing:
-        plain[np.isnan(plain)] = np.nan
-    bits: NDArray[np.uint64] = plain.view(f"u{plain.dtype.itemsize}").astype(np.uint64, copy=False)
-    # Small integers differ in their upper bits only, which products would shift out; float32 has no such bits.
-    return bits ^ (bits >> np.uint64(32)) if plain.dtype.itemsize == 8 else bits
-
-
-def _mix(sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """One hash from two sums of products, shape (n_rows,): sums alone differ in their upper bits only."""
-    first = sums[:, 0]
-    for shift, factor in ((33, 0xFF51AFD7ED558CCD), (33, 0xC4CEB9FE1A85EC53)):  # the finalizer of MurmurHash3
-        first = (first ^ (first >> np.uint64(shift))) * np.uint64(factor)
-    mixed: NDArray[np.uint64] = (first ^ (first >> np.uint64(33))) + sums[:, 1]
-    return mixed
-
-
 def _number(labels: NDArray[Any]) -> tuple[Codes, Codes]:
     """Number labels in the order in which they appear; also the size of each group."""
     codes = pd.factorize(labels, use_na_sentinel=False)[0].astype(np.int64)
@@ -200,7 +164,7 @@ def _look_copied(size: Codes) -> bool:
     return bool(np.mean(size == 1) >= _MOSTLY_UNIQUE or size.var() <= _SAME_SIZE * size.mean())
 
 
-def _agree_beyond_chance(matrix: FeatureMatrix, size: Codes) -> bool:
+def _agree_beyond_chance(matrix: FeatureMatrix, size: Codes, n_threads: int) -> bool:
     """Whether rows agree far more often than if one half of the columns were independent of the other."""
     n_rows, n_columns = matrix.n_rows, matrix.values.shape[1]
     if n_columns < 2:
@@ -210,7 +174,8 @@ def _agree_beyond_chance(matrix: FeatureMatrix, size: Codes) -> bool:
     for half in (slice(n_columns // 2), slice(n_columns // 2, None)):
         factors = np.zeros((n_columns, 2), dtype=np.uint64)
         factors[half] = _draw_factors(matrix)[half]
-        expected *= _count_pairs(_number(_hash_rows(matrix, factors))[1]) / n_pairs
+        hashes = get_engine().hash_rows(matrix, factors, n_threads)
+        expected *= 0.0 if hashes is None else _count_pairs(_number(hashes)[1]) / n_pairs
     return _count_pairs(size) >= _FAR_MORE * expected
 
 

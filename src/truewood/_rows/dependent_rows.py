@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from truewood._engines.selection import get_engine
 from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inputs.tables import FeatureMatrix
@@ -131,28 +132,26 @@ def _is_sorted(target: Floats) -> bool:
     return False
 
 
-def has_synthetic_rows(matrix: FeatureMatrix, labels: NDArray[Any]) -> bool:
+def has_synthetic_rows(matrix: FeatureMatrix, labels: NDArray[Any], n_threads: int = 1) -> bool:
     """Whether rows lie exactly between others with the same label, as far as a sample of rows shows."""
     if not isinstance(matrix.values, np.ndarray):
         return False
     n_rows = matrix.n_rows
     n_tested = int(np.clip(_MOST_DISTANCES // n_rows, _FEWEST_TESTED, _N_TESTED))
     tested = np.unique(np.linspace(0, n_rows - 1, n_tested).astype(np.int64))
-    columns = _choose_columns(matrix)
+    columns = np.array(_choose_columns(matrix), dtype=np.int64)
     if len(columns) < _FEWEST_COLUMNS:
         return False
-    chosen = np.stack([matrix.values[:, j] for j in columns])
-    n_found = 0
-    for label in np.unique(labels[tested]):
-        values = np.ascontiguousarray(chosen[:, labels == label], dtype=np.float64).T
-        spread = values.std(axis=0)
-        if not (spread > 0).all():
-            continue
-        values /= spread
-        precision = max(_ROUNDING * float(np.finfo(matrix.values.dtype).eps) * np.abs(values).max(), _LEAST_ROUNDING)
-        places = np.searchsorted(np.flatnonzero(labels == label), tested[labels[tested] == label])
-        n_found += sum(_lies_between(values, int(place), precision) for place in places)
-    return n_found >= _FEWEST_FOUND
+    own = np.ascontiguousarray(labels, dtype=np.float64)
+    found = get_engine().find_neighbors(matrix, columns, own, tested, _N_NEIGHBORS + 1, n_threads)
+    rounding = _ROUNDING * float(np.finfo(matrix.values.dtype).eps)
+    n_between = 0
+    for row, nearest, n_found, spread, largest in zip(tested, *vars(found).values(), strict=True):
+        if n_found:
+            rows = np.append(row, nearest[:n_found])
+            values = matrix.values[rows][:, columns].astype(np.float64) / spread
+            n_between += _lies_between(values[0], values[1:], max(rounding * largest, _LEAST_ROUNDING))
+    return n_between >= _FEWEST_FOUND
 
 
 def _choose_columns(matrix: FeatureMatrix) -> list[int]:
@@ -167,7 +166,8 @@ def _choose_columns(matrix: FeatureMatrix) -> list[int]:
         is_distinct = 2 * len(np.unique(column)) >= len(column)
         if not (is_distinct and np.isfinite(column).all() and is_continuous(column, len(column))):
             continue
-        own = stats.zscore(stats.rankdata(column))
+        own = stats.rankdata(column)
+        own = (own - own.mean()) / own.std()
         if all(abs(float((own * other).mean())) < _SAME_COLUMN for other in ranks):
             chosen.append(j)
             ranks.append(own)
@@ -176,12 +176,11 @@ def _choose_columns(matrix: FeatureMatrix) -> list[int]:
     return chosen
 
 
-def _lies_between(values: Floats, place: int, precision: float) -> bool:
+def _lies_between(row: Floats, neighbors: Floats, precision: float) -> bool:
     """Whether a row lies on the line between two of its neighbors, but not in line with most of them."""
-    away = values - values[place]
+    away = neighbors - row
     square = np.einsum("ij,ij->i", away, away)
-    near = np.argpartition(square, min(_N_NEIGHBORS, len(square) - 1))[: _N_NEIGHBORS + 1]
-    near = near[square[near] > precision**2]
+    near = np.flatnonzero(square > precision**2)
     one, other = np.triu_indices(len(near), 1)
     product, square = (away[near] @ away[near].T)[one, other], square[near]
     # Area of the triangle over its base: the distance of the row from the line through two neighbors.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -86,8 +86,8 @@ def choose_evaluation_rows(
             raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {quote(rows)}.")
         if check_heldout:
             _refuse_training(tree_model, data, n_threads)
-        every_row = np.arange(data.n_rows, dtype=np.int64)
-        return EvaluationRows("heldout", lambda _tree: every_row)
+        list_rows = cache(partial(np.arange, data.n_rows, dtype=np.int64))
+        return EvaluationRows("heldout", lambda _tree: list_rows())
     return _choose_lists(rows, tree_model, data, n_threads)
 
 

@@ -45,7 +45,8 @@ def is_training_data(tree_model: TreeModel, tree: int, data: RowData, n_threads:
     if not training.has_weights:
         return True
     # A row that is counted twice has its weight once in `rows.weight`.
-    weight = rows.weight / np.maximum(np.bincount(rows.counted, minlength=data.n_rows), 1)
+    times = np.bincount(rows.counted, minlength=data.n_rows)
+    weight = rows.weight if times.max() <= 1 else rows.weight / np.maximum(times, 1)
     sums = engine.sum_leaves(ensemble, leaves, lists, data.target, weight)
     return have_same_weights(ensemble, sums) and _have_same_values(ensemble, sums, data.target, rows)
 
@@ -84,11 +85,15 @@ def _is_median(value: NDArray[np.float64], target: NumberTarget, weight: NDArray
 
 def have_leaf_weights(tree_model: TreeModel, data: RowData, n_threads: int = 1) -> bool:
     """Whether rows reproduce the weights of the leaves of additive trees, as only the training data does."""
-    every_row = RowLists.join([np.arange(data.n_rows)])
+    weights = [None] if data.weight is None else [None, data.weight]
 
     def count_leaves(tree: int, ensemble: TreeEnsemble) -> list[NDArray[Any]]:
+        if not tree_model.finds_leaves:
+            engine, target = get_engine(), data.target
+            return [engine.sum_nodes(ensemble, data.matrix, target, own, n_threads).weight for own in weights]
+        every_row = RowLists.join([np.arange(data.n_rows)])
         leaves = tree_model.find_leaves(range(tree, tree + 1), ensemble, data.matrix, every_row, n_threads)
-        return [np.bincount(leaves, weights=weight, minlength=len(ensemble.left)) for weight in (None, data.weight)]
+        return [np.bincount(leaves, weights=own, minlength=len(ensemble.left)) for own in weights]
 
     return _match_leaf_weights(tree_model, count_leaves)
 

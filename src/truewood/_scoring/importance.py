@@ -41,8 +41,10 @@ from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import (
     ScoringInputs,
     check_training_rows,
+    describe_informative_rows,
     describe_rows,
     find_invalid_rows,
+    has_few_informative,
     make_scoring_inputs,
     refuse_heldout,
 )
@@ -109,7 +111,9 @@ def score_in_memory(
     chosen = _choose_measure(measure, inputs)
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, final.encoding, tree_model)
     notes = (*notes, *_describe_inputs(inputs, chosen, final.warning, may_have_stopped=check_heldout))
-    plan = _plan_inference(inputs, chosen, inference, contributions, check_rows)
+    plan = _plan_inference(inputs, chosen, inference, contributions, check_rows, n_threads)
+    if not plan.unavailable and not plan.invalid:
+        notes = (*notes, *describe_informative_rows(inputs))
     if plan.unavailable and plan.invalid:
         notes = (*notes, f"Scores are unreliable: {plan.invalid}.")
     class_names = _name_classes(tree_model, chosen) if per_class else None
@@ -171,16 +175,21 @@ def _describe_inputs(
 
 
 def _plan_inference(
-    inputs: ScoringInputs, measure: Measure, inference: bool | str, contributions: bool, check_rows: bool
+    inputs: ScoringInputs,
+    measure: Measure,
+    inference: bool | str,
+    contributions: bool,
+    check_rows: bool,
+    n_threads: int,
 ) -> _InferencePlan:
     """Find out why inference is unavailable, and refuse kinds that the measure or the rows do not allow."""
     unavailable = find_inference_problem(measure, inference, contributions=contributions)
-    invalid = find_invalid_rows(inputs, check_rows=check_rows) if measure.uses_evaluation_rows else None
+    invalid = find_invalid_rows(inputs, n_threads, check_rows=check_rows) if measure.uses_evaluation_rows else None
     if invalid is not None:
         withheld = "scores are unreliable" if unavailable else "standard errors and p-values are withheld"
         warn(f"{withheld}: {invalid}.")
     if inference == "bags" and not inputs.evaluation_rows.are_training:
-        raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
+        raise ValueError("inference='bags' needs out-of-bag rows, got other rows; pass rows='oob', or inference=True.")
     if inference == "residual" and measure.forest_loss is None:
         problem = find_residual_problem(inputs, measure)
         if problem is not None:
@@ -243,9 +252,19 @@ def _score_column(
     if plan.check_rows and inputs.groups is None and column is None:
         filled = _check_order(filled, groupings[0], inputs)
     results, moments = _add_inference(results, grouping_scores, groupings, filled, inputs, plan, n_threads)
-    if plan.kind != "residual" or column is not None or results[0].inference_unavailable is not None:
+    if plan.kind != "residual" or column is not None:
         return results
-    return add_residual_test(results, grouping_scores, moments, groupings, first, inputs, measure, n_threads)
+    return add_residual_test(
+        results,
+        grouping_scores,
+        moments,
+        groupings,
+        first,
+        inputs,
+        measure,
+        with_contributions=plan.contributions,
+        n_threads=n_threads,
+    )
 
 
 def _make_metadata(inputs: ScoringInputs) -> Metadata:
@@ -293,7 +312,15 @@ def _add_inference(
     if problem is not None and problem != invalid and inputs.groups is not None and plan.check_rows:
         warn(f"{problem}; {CLUSTER_REMEDY}.")
     summed = [reduce(add, own) for own in moments]
-    results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)
+    results = add_errors(
+        results,
+        summed,
+        scores,
+        problem,
+        with_bags=with_bags,
+        correction=correction,
+        has_few_informative=has_few_informative(inputs),
+    )
     if with_bags and results[0].inference_unavailable is None:
         n_needed = count_trees_for_bags(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
         if n_needed > results[0].n_trees:
@@ -321,7 +348,7 @@ def _check_order(
     for block in blocks:
         if block.first == 0:
             found = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
-            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(found)]
+            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.take_range(0, len(found)).encoded
             if inputs.copies is not None:
                 is_taken = is_taken & inputs.copies.is_first[: len(found)]
             warn_of_dependent_rows(found[is_taken], grouping.names, target[is_taken])

@@ -42,6 +42,10 @@ _STOPPED_EARLY = (
     "The model's number of trees was chosen on validation rows (early stopping). If they are the rows passed here, "
     "p-values are too small; pass rows that were used neither for training nor for early stopping."
 )
+# Few rows determine the target's variance if they are fewer than this, and a smaller share of all rows; with fewer than
+# the second number, tests are conservative even after the correction for skewness.
+_FEW_INFORMATIVE, _FEWEST_INFORMATIVE = 100, 30
+_SMALL_SHARE = 0.1
 # Trees whose evaluation rows are counted by class.
 _N_COUNTED = 100
 
@@ -117,16 +121,16 @@ def make_scoring_inputs(
     `check_heldout` says whether to refuse held-out rows that look like the training data, `check_rows` whether to look
     for copies of rows.
     """
-    matrix = read_features(X, tree_model.table, on_device=get_engine().reads_device_rows)
+    matrix = read_features(X, tree_model.table, n_threads, on_device=get_engine().reads_device_rows)
     verify_against_library(tree_model, matrix)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     y = y if tree_model.target.read_y is None or target is not None else tree_model.target.read_y(y)
-    data = RowData(matrix, _find_target(y, target, tree_model, weight, matrix.n_rows), weight)
+    data = RowData(matrix, _find_target(y, target, tree_model, weight, matrix.n_rows, n_threads), weight)
     groups = read_groups(groups, matrix.n_rows)
     evaluation_rows = choose_evaluation_rows(rows, tree_model, data, n_threads, check_heldout=check_heldout)
     if groups is not None:
         check_group_bags(groups, evaluation_rows, tree_model)
-    copies = find_copies(matrix) if check_rows else None
+    copies = find_copies(matrix, n_threads) if check_rows else None
     if copies is not None:
         evaluation_rows = leave_out_copies(evaluation_rows, copies, tree_model)
     draws = tree_model.training.draws if tree_model.training is not None and evaluation_rows.are_training else None
@@ -143,7 +147,7 @@ def make_scoring_inputs(
     )
 
 
-def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: Floats | None, n_rows: int) -> Target:
+def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: Floats | None, n_rows: int, n_threads: int) -> Target:
     """The target of the trees: y itself, the target that the loss derives from y, or the caller's own."""
     spec = tree_model.target
     check_target(own, tree_model, "a number per row or a function that computes it from y")
@@ -153,7 +157,7 @@ def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: Floats | None,
         origin = np.zeros(spec.kind.n_columns)
         if spec.is_y and not spec.kind.is_classification:
             origin = tree_model.read(range(1)).value[0].copy()  # a typical y: the mean at the first root
-        given = encode_target(y, spec.kind, origin)
+        given = encode_target(y, spec.kind, origin, n_threads)
     check_n_rows(given.n_rows, n_rows, "y" if own is None else "target")
     if own is not None and isinstance(given, NumberTarget):
         return center_target(given, weight)
@@ -219,18 +223,57 @@ def describe_rows(inputs: ScoringInputs, *, may_have_stopped: bool) -> Iterable[
         yield from describe_early_stopping(inputs.tree_model)
 
 
+def describe_informative_rows(inputs: ScoringInputs) -> Iterable[str]:
+    """A sentence if so few rows determine the target's variance that tests of out-of-bag scores are conservative."""
+    n_informative = _count_informative(inputs)
+    if n_informative < _FEWEST_INFORMATIVE and has_few_informative(inputs):
+        yield (
+            f"The target's variance comes from about {n_informative:.0f} of {inputs.data.n_rows:,} rows, so p-values "
+            "are conservative: even useful features may not be significant."
+        )
+
+
+def has_few_informative(inputs: ScoringInputs) -> bool:
+    """Whether few rows determine the target's variance, so that out-of-bag scores are strongly skewed."""
+    return _count_informative(inputs) < min(_FEW_INFORMATIVE, _SMALL_SHARE * inputs.data.n_rows)
+
+
+def _count_informative(inputs: ScoringInputs) -> float:
+    """Number of rows that determine the target's variance if all count equally; infinite if tests do not use it.
+
+    As many rows with the same distance from the mean, and the others at the mean, have the same ratio of squares.
+    """
+    if not inputs.evaluation_rows.are_training or inputs.compares_hazards or inputs.row_weight is not None:
+        return np.inf
+    squares = _measure_distances(inputs.data.target)
+    return float(squares.sum() ** 2 / (squares**2).sum()) if squares.any() else np.inf
+
+
+def _measure_distances(target: Target) -> Floats:
+    """Squared distance of each row's target, with classes one-hot, from the mean, shape (n_rows,)."""
+    if isinstance(target, NumberTarget):
+        distances: Floats = ((target.numbers - target.numbers.mean(axis=0)) ** 2).sum(axis=1)
+        return distances
+    distances = np.zeros(target.n_rows)
+    for codes in target.codes.T:
+        share = np.bincount(codes) / len(codes)
+        distances += (1.0 - 2.0 * share + (share**2).sum())[codes]
+    return distances
+
+
 def describe_early_stopping(tree_model: TreeModel) -> Iterable[str]:
     """A sentence if held-out rows may have stopped the fit."""
     if tree_model.is_stopped_early:
         yield _STOPPED_EARLY
 
 
-def find_invalid_rows(inputs: ScoringInputs, *, check_rows: bool = True) -> str | None:
+def find_invalid_rows(inputs: ScoringInputs, n_threads: int = 1, *, check_rows: bool = True) -> str | None:
     """Why errors are unavailable: evaluation rows were computed from other rows, or are too few of a class."""
     evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
     n_trees = inputs.tree_model.n_trees
     has_classes = inputs.tree_model.target.kind.is_classification and not inputs.has_own_target
-    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, target.encoded[:, 0]):
+    labels = target.codes if isinstance(target, ClassTarget) else target.numbers
+    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, labels[:, 0], n_threads):
         return SYNTHETIC_ROWS
     if not isinstance(target, ClassTarget):
         return None

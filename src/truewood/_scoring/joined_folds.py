@@ -126,14 +126,15 @@ def _join(
     if first.contributions is None:
         return replace(joined, inference_unavailable=first.inference_unavailable)
     is_scoring = folds.is_held_out if sample_weight is None else folds.is_held_out & (sample_weight > 0)
-    of_rows, centered = (np.zeros((folds.n_rows, len(first.values))) for _ in range(2))
-    for rows, result, part in zip(folds.test, results, share, strict=True):
-        own, scoring = part * np.asarray(result.contributions), is_scoring[rows]
-        np.add.at(of_rows, rows, own)
-        varied = own[scoring] - own.sum(axis=0) / np.count_nonzero(scoring)
-        np.add.at(centered, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
+    has_residuals = first.residual_contributions is not None
+    of_rows, centered = _place_rows(folds, share, is_scoring, results, "contributions", "std_error")
+    of_residuals, varied = of_rows, centered
+    if has_residuals:
+        names = ("residual_contributions", "residual_std_error")
+        of_residuals, varied = _place_rows(folds, share, is_scoring, results, *names)
     if contributions:
         joined = replace(joined, contributions=of_rows, groups=groups)
+        joined = replace(joined, residual_contributions=of_residuals) if has_residuals else joined
     problem = invalid or find_row_shortage(int(np.count_nonzero(is_scoring)))
     if groups is None and target is not None:
         is_taken = is_scoring if copies is None else is_scoring & copies.is_first
@@ -143,19 +144,46 @@ def _join(
     if clusters is not None:
         n_clusters = int(clusters.max()) + 1
         size = np.bincount(clusters[is_scoring], minlength=n_clusters).astype(np.float64)
-        centered = np.sqrt(find_cluster_correction(size)) * sum_row_groups(centered, clusters, n_clusters)
+        correction = np.sqrt(find_cluster_correction(size))
+        centered, varied = (correction * sum_row_groups(own, clusters, n_clusters) for own in (centered, varied))
         problem = invalid or find_cluster_shortage(size)
         if problem not in (None, invalid) and target is not None and groups is not None:
             warn(f"{problem}; {CLUSTER_REMEDY}.")
     if problem is not None:
         return replace(joined, inference_unavailable=problem)
-    errors = measure_fold_errors(
-        centered,
-        per_fold,
+    measure = partial(
+        measure_fold_errors,
+        per_fold=per_fold,
         reciprocity=folds.measure_reciprocity(share),
         test_per_train=folds.test_per_train,
     )
-    return replace(joined, **vars(errors))
+    joined = replace(joined, **vars(measure(centered)))
+    if not has_residuals:
+        return joined
+    error = measure(varied).null_std_error
+    return replace(joined, residual_values=of_residuals.sum(axis=0), residual_std_error=error)
+
+
+def _place_rows(
+    folds: Folds,
+    share: Floats,
+    is_scoring: NDArray[np.bool_],
+    results: Sequence[ImportanceResult],
+    name: str,
+    error: str,
+) -> tuple[Floats, Floats]:
+    """Contributions of all rows to the mean over folds, and the same minus the mean of their fold.
+
+    `name` is the field that has them, and `error` that of the standard errors of a fold.
+    """
+    placed, centered = (np.zeros((folds.n_rows, len(results[0].values))) for _ in range(2))
+    for rows, result, part in zip(folds.test, results, share, strict=True):
+        own, scoring = part * np.asarray(getattr(result, name)), is_scoring[rows]
+        np.add.at(placed, rows, own)
+        varied = own[scoring] - own.sum(axis=0) / np.count_nonzero(scoring)
+        is_rounded = getattr(result, error) == 0 if getattr(result, error) is not None else False
+        np.add.at(centered, rows[scoring], np.where(is_rounded, 0.0, varied))
+    return placed, centered
 
 
 def _match_features(results: Sequence[ImportanceResult]) -> list[ImportanceResult]:
@@ -175,6 +203,9 @@ def _place(result: ImportanceResult, names: list[str]) -> ImportanceResult:
         placed[..., places] = values
         return placed
 
+    def spread_given(values: Floats | None) -> Floats | None:
+        return None if values is None else spread(values)
+
     return replace(
         result,
         feature_names=np.array(names, dtype=np.str_),
@@ -186,5 +217,7 @@ def _place(result: ImportanceResult, names: list[str]) -> ImportanceResult:
         std_error=spread(result.std_error),
         null_std_error=spread(result.null_std_error),
         tree_noise=spread(result.tree_noise),
-        contributions=None if result.contributions is None else spread(result.contributions),
+        contributions=spread_given(result.contributions),
+        residual_std_error=spread_given(result.residual_std_error),
+        residual_contributions=spread_given(result.residual_contributions),
     )

@@ -22,12 +22,14 @@ from truewood._engines.selection import get_engine
 from truewood._inference.moments import GroupingScores, InfluenceBlock, Moments, measure_moments, sum_influence_by_group
 from truewood._inference.standard_errors import find_cluster_correction, measure_errors
 from truewood._inputs.groups import Grouping, sum_feature_groups
+from truewood._inputs.table_types import take_from_device
 from truewood._measures.registry import Measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.fused import find_criterion
-from truewood._scoring.inputs import ScoringInputs, weigh_evaluation
+from truewood._scoring.inputs import ScoringInputs, has_few_informative, weigh_evaluation
 from truewood._scoring.joint_effects import find_main_effects
 from truewood._scoring.node_means import read_with_means
+from truewood._scoring.path_values import count_columns
 from truewood._scoring.results import weigh_trees
 
 Floats = NDArray[np.float64]
@@ -53,11 +55,7 @@ def find_residual_problem(inputs: ScoringInputs, measure: Measure) -> str | None
         return "measure='ufi' uses the squares of y for regression, unlike 'ufi_centered'"
     if tree_model.finds_leaves:
         return f"only {tree_model.name} itself can send rows down its trees"
-    if inputs.data.matrix.is_on_device:
-        return "X is on the GPU"
-    if tree_model.target.n_scores > 1 and tree_model.is_additive:
-        return "the model has several raw scores"
-    n_values = inputs.data.n_rows * tree_model.n_features * kind.n_columns
+    n_values = inputs.data.n_rows * tree_model.n_features * count_columns(tree_model)
     if n_values > MOST_INFLUENCE_VALUES:
         return f"predictions without each feature ({n_values:,} numbers) do not fit into memory"
     return None
@@ -71,9 +69,11 @@ def add_residual_test(
     block: InfluenceBlock,
     inputs: ScoringInputs,
     measure: Measure,
+    *,
+    with_contributions: bool,
     n_threads: int,
 ) -> list[ImportanceResult]:
-    """Results with the statistic of the residual test and its standard error.
+    """Results with the statistic of the residual test and its standard error, if inference is available.
 
     Parameters
     ----------
@@ -85,14 +85,27 @@ def add_residual_test(
         Model and rows.
     measure : Measure
         How splits are scored.
+    with_contributions : bool
+        Whether to keep the contributions of rows to the statistic.
     n_threads : int
         Number of threads.
     """
-    tested = []
+    if results[0].inference_unavailable is not None and not with_contributions:
+        return list(results)
+    matrix, tested = inputs.data.matrix, []
+    if matrix.is_on_device:
+        matrix = replace(matrix, values=take_from_device(matrix.values, "the residual test"))
+        inputs = replace(inputs, data=replace(inputs.data, matrix=matrix))
     for result, score, own, grouping in zip(results, scores, moments, groupings, strict=True):
         residual = _find_residuals(inputs, grouping, block.is_scoring, n_threads)
         of_columns = np.ascontiguousarray(residual[:, :, grouping.group_of])
         phi, by_column = _sum_residuals(inputs, measure, of_columns, n_threads)
+        if with_contributions:
+            contributions = sum_feature_groups(phi, grouping) / score.tree_weight.sum()
+            result = replace(result, residual_contributions=contributions)
+        if result.inference_unavailable is not None:
+            tested.append(result)
+            continue
         per_tree = sum_feature_groups(by_column, grouping)
         share = score.tree_weight / score.tree_weight.sum()
         values = per_tree.sum(axis=0) if len(share) == 1 else (share[:, np.newaxis] * per_tree).sum(axis=0)
@@ -107,7 +120,8 @@ def add_residual_test(
         ratio = np.divide(found.eval_eval, own.eval_eval, out=np.zeros_like(values), where=own.eval_eval > 0)
         found = replace(found, eval_inbag=ratio * own.eval_inbag)
         replaced = replace(replaced, mdi=values + ratio * (score.mdi - score.values))
-        errors = measure_errors(found, replaced, result.n_rows, correction=correction)
+        few = has_few_informative(inputs)
+        errors = measure_errors(found, replaced, result.n_rows, correction=correction, has_few_informative=few)
         tested.append(replace(result, residual_values=values, residual_std_error=errors.null_std_error))
     return tested
 

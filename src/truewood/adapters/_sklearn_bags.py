@@ -33,7 +33,7 @@ def record_forest(model: Any) -> TrainingRecord:
         if not model.bootstrap:
             return list_every_row(_overall_class_weight(model), target, sample_weight)
         weight = weigh_bag(model, bag(tree), target, sample_weight)
-        return InBagRows(np.flatnonzero(weight), weight)
+        return InBagRows(np.flatnonzero(weight != 0), weight)
 
     return TrainingRecord(
         n_rows=count_training_rows(model),
@@ -74,13 +74,14 @@ def weigh_bag(
     forest: Any, bag: NDArray[Any], target: Target, sample_weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
     """Weight of every row in the fit of the tree with this bag."""
-    weight = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
+    weight: NDArray[np.float64] = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
     is_balanced = forest.bootstrap and getattr(forest, "class_weight", None) == "balanced_subsample"
     if is_balanced and isinstance(target, ClassTarget):
         weight *= compute_sample_weight("balanced", target.labels, indices=bag)
     if forest.bootstrap and WEIGHTS_ARE_DRAWN:
         return weight
-    return weight * list_every_row(_overall_class_weight(forest), target, sample_weight).weight
+    of_rows = _weigh_every_row(_overall_class_weight(forest), target, sample_weight)
+    return weight if of_rows is None else weight * of_rows
 
 
 def _overall_class_weight(forest: Any) -> Any:
@@ -93,7 +94,17 @@ def _overall_class_weight(forest: Any) -> Any:
 
 def list_every_row(class_weight: Any, target: Target, sample_weight: NDArray[np.float64] | None) -> InBagRows:
     """Training rows of a tree that was fit on all rows, with class weights and sample weights."""
-    weight = np.ones(target.n_rows) if sample_weight is None else sample_weight.copy()
-    if class_weight is not None and isinstance(target, ClassTarget):
-        weight *= compute_sample_weight(class_weight, target.labels)
-    return InBagRows(np.flatnonzero(weight), weight)
+    weight = _weigh_every_row(class_weight, target, sample_weight)
+    if weight is None:
+        return InBagRows(np.arange(target.n_rows), np.ones(target.n_rows))
+    return InBagRows(np.flatnonzero(weight != 0), weight)
+
+
+def _weigh_every_row(
+    class_weight: Any, target: Target, sample_weight: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Weights of all rows, from class weights and sample weights; None if every row counts once."""
+    if class_weight is None or not isinstance(target, ClassTarget):
+        return sample_weight
+    by_class: NDArray[np.float64] = compute_sample_weight(class_weight, target.labels)
+    return by_class if sample_weight is None else sample_weight * by_class

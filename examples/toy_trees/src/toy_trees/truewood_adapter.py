@@ -1,4 +1,4 @@
-"""How truewood reads a `StumpForest`; truewood imports this module when one appears, through the entry point."""
+"""How truewood reads a `StumpForest`; the entry point makes truewood import this module for the first such model."""
 
 from __future__ import annotations
 

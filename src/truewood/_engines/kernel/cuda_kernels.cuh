@@ -404,6 +404,29 @@ KERNEL multiply_totals(Influence influence, double* products) {
     }
 }
 
+// Bits of a number; the same for 0 and -0, and for all NaN, as in row_hashes.hpp.
+INLINE Word read_bits(double x) {
+    const Word bits = x != x ? 0x7ff8000000000000ull : (Word)__double_as_longlong(x + 0.0);
+    return bits ^ (bits >> 32);
+}
+
+// Hashes rows, given two factors of each column.
+KERNEL hash_rows(const REAL* x, Int n, int n_features, const Word* factors, Word* hashes) {
+    FOR_THREADS(tid) {
+        for (Int i = (Int)BLOCK_X * BLOCK_SIZE + tid; i < n; i += (Int)GRID_X * BLOCK_SIZE) {
+            Word first = 0, second = 0;
+            for (int j = 0; j < n_features; ++j) {
+                const Word bits = read_bits((double)x[i * n_features + j]);
+                first += bits * factors[2 * j];
+                second += bits * factors[2 * j + 1];
+            }
+            first = (first ^ (first >> 33)) * 0xff51afd7ed558ccdull;
+            first = (first ^ (first >> 33)) * 0xc4ceb9fe1a85ec53ull;
+            hashes[i] = (first ^ (first >> 33)) + second;
+        }
+    }
+}
+
 // Draws one bag per block, as numpy's RandomState(seed).randint(0, n_rows, n_draws) does, and counts how often each row
 // is in it. `now` and `next` are the state of the Mersenne Twister (Matsumoto & Nishimura 1998) before and after 624
 // words. bags.hpp has the sequential version; here, the threads of a block share the work.

@@ -175,8 +175,9 @@ void bind_add_residuals(const Forest& forest, const Table& table, const TargetAr
                         std::size_t n_threads, const py::object& by_row, const py::object& by_tree) {
     rows.check_evaluation_weights();
     const TreesAndRows inputs = join_score_inputs(forest, table, target, rows, criterion);
-    const std::size_t n_rows = table.n_rows(), n_features = table.n_features(), n_columns = inputs.target.n_columns;
-    const auto residuals = read_array<double>("residual", residual, {n_rows, n_columns, n_features});
+    const std::size_t n_rows = table.n_rows(), n_features = table.n_features();
+    const auto residuals =
+        read_array<double>("residual", residual, {n_rows, inputs.target.n_target_columns(), n_features});
     const auto weights = read_optional<double>("tree_weight", tree_weight, {forest.n_trees()});
     const auto of_rows = write_array<double>("by_row", by_row, {n_rows, n_features});
     const auto of_trees = write_array<double>("by_tree", by_tree, {forest.n_trees(), n_features});

@@ -54,7 +54,7 @@ public:
                 sort_by_leaf(t, tree, first, last, worker);
                 if (out_.residual) {
                     worker.path_sums.add_residuals(
-                        tree.preorder, worker.sorted, worker.start, sums, out_.residual, tree_weight,
+                        tree.preorder, worker.sorted, worker.start, sums, inputs_.column[t], out_.residual, tree_weight,
                         [&](Role row) { return weigh(t, tree, first, row); },
                         worker.by_tree.data() + k * inputs_.n_features);
                     continue;

@@ -24,6 +24,7 @@ using namespace truewood;
 namespace truewood {
 
 void add_forest_bindings(py::module_& module);  // in forest_bindings.cpp
+void add_row_bindings(py::module_& module);     // in row_bindings.cpp
 
 }  // namespace truewood
 
@@ -434,4 +435,5 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     module.def("sum_row_products", &bind_sum_row_products, py::arg("influence"), py::arg("n_threads"),
                py::arg("products"), py::arg("totals"), py::arg("K"), py::arg("L"), py::arg("d_d"));
     add_forest_bindings(module);
+    add_row_bindings(module);
 }

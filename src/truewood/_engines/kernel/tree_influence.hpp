@@ -157,16 +157,17 @@ public:
         });
     }
 
-    // The same with residuals in place of the target, (row, column, feature), for evaluation rows. by_tree[j] receives
-    // the sum over the rows, without the weight of the tree.
+    // The same with residuals in place of the target, (row, column of the target, feature), for evaluation rows.
+    // by_tree[j] receives the sum over the rows, without the weight of the tree.
     template <class Weigh>
     void add_residuals(const PreorderTree& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
-                       const InfluenceSums& sums_of, const double* residual, double tree_weight, const Weigh& weigh,
-                       double* by_tree) {
-        const std::size_t n = n_features_, n_columns = target_.n_columns;
+                       const InfluenceSums& sums_of, std::int32_t column, const double* residual, double tree_weight,
+                       const Weigh& weigh, double* by_tree) {
+        const std::size_t n = n_features_, n_columns = target_.n_columns, stride = target_.n_target_columns();
         add_leaves(tree, start, [&](std::int32_t first, std::int32_t last) {
             for (std::int32_t i = first; i < last; ++i) {
-                const double* own = residual + (sums_of.first + rows[i].row()) * n_columns * n;
+                const std::size_t row = sums_of.first + rows[i].row();
+                const double* own = residual + (row * stride + static_cast<std::size_t>(column)) * n;
                 double* out = sums_of.of(rows[i], n);
                 const double weight = weigh(rows[i]);
                 if (n_columns == 1 && n < kManyFeatures) {
