@@ -151,7 +151,7 @@ def cross_importance(
     if measure != AUTO and get_measure(measure).needs_training_rows:
         raise ValueError(
             f"measure={quote(measure)} needs the in-bag rows of each tree, but folds score held-out rows; use another "
-            "measure, or score a forest with importance(..., rows='oob')."
+            "measure, or, for a forest, importance with rows='oob'."
         )
     if params is not None:
         check_params(params)

@@ -94,7 +94,7 @@ default="random-forest"
         if self.cv is not None and self.test_size is not None:
             raise TableError(
                 Message(
-                    "cannot be combined with a single split.",
+                    "cannot be combined with a train/test split.",
                     "Got {cv} and {test_size}; pass only one.",
                     cv=self.cv,
                     test_size=self.test_size,

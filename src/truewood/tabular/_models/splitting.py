@@ -16,7 +16,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from truewood._formatting import quote
+from truewood._formatting import count, quote
 from truewood._message import Message
 from truewood.tabular._errors import TableError
 from truewood.tabular._models.settings import FitSettings
@@ -63,7 +63,8 @@ def _check_enough(
     if groups is not None:
         n_groups, n_needed = int(groups.max()) + 1, n_folds or 2
         if n_groups < n_needed:
-            raise TableError(f"at least {n_needed} groups are needed to hold out groups, got {n_groups}.", "groups")
+            use = "a train/test split" if n_folds is None else count(n_folds, "fold")
+            raise TableError(f"at least {n_needed} groups are needed for {use}, got {n_groups}.", "groups")
     elif classes is not None and np.bincount(y).min() < 2:
         rare = classes[np.bincount(y).argmin()]
         text = (
