@@ -94,7 +94,8 @@ def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> No
         is_withheld = result.is_withheld[order]
         fills = np.where(is_withheld, FAINT, fills)
         n_found = int(np.count_nonzero(result.select(alpha)))
-        title = f"{n_found} of {count(len(result.values), 'pair')} of features interact significantly"
+        verb = "interacts" if n_found == 1 else "interact"
+        title = f"{n_found} of {count(len(result.values), 'pair')} of features {verb} significantly"
         legend = [
             make_legend_entry("significant", UNBIASED, "o", has_line=True),
             make_legend_entry(f"not significant (lines: {INTERVALS})", MUTED, "o", fill="white", has_line=True),

@@ -1,6 +1,6 @@
 """Copies of rows: a row is not unseen by a tree that was trained on a copy of it.
 
-Only X decides what a copy is. To leave out rows that agree in X and y would select rows by y: the remaining rows would
+Only X decides what a copy is. Leaving out rows that agree in X and y would select rows by y: the remaining rows would
 disagree with the bags, and scores of useless features would be negative. And only rows that would be unique if they
 were not copied are copies: in tables of few levels, rows agree by chance.
 """

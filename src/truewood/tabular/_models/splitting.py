@@ -66,15 +66,16 @@ def _check_enough(
             raise TableError(f"at least {n_needed} groups are needed to hold out groups, got {n_groups}.", "groups")
     elif classes is not None and np.bincount(y).min() < 2:
         rare = classes[np.bincount(y).argmin()]
-        raise TableError(
-            Message(
-                f"{settings.model} is scored on held-out rows and needs at least two rows of each class, got one of "
-                f"{quote(str(rare))}.",
-                "To score out-of-bag rows instead, pass {model}.",
-                model="random-forest",
-            ),
-            "model",
+        text = (
+            "a model that is scored on held-out rows needs at least two rows of each class, got one of "
+            f"{quote(str(rare))}."
         )
+        if settings.is_forest:
+            name = "test_size" if settings.cv is None else "cv"
+            hint = f"To score out-of-bag rows instead, leave out {{{name}}}."
+            raise TableError(Message(text, hint, **{name: getattr(settings, name)}), name)
+        hint = "To score out-of-bag rows instead, use {model}."
+        raise TableError(Message(text, hint, model="random-forest"), "model")
     if n_folds is not None and len(y) < n_folds:
         raise TableError(f"must be at most the number of rows, {len(y)}, got {n_folds}.", "cv")
 
