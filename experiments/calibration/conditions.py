@@ -1,29 +1,34 @@
 """How do tests behave if assumptions fail? Copied rows, rare classes, early stopping, serial dependence, a search.
 
 Run: python experiments/calibration/conditions.py [--repetitions 100] [--n-jobs N] [--designs PATTERN] [--label LABEL]
+    [--seconds S] [--add FILE ...]
 
 No feature carries information in any design. The table, conditions.csv beside this script, has the share of tests that
 reject at 5%, for single features that any split uses and for all features together, with standard errors over data
 sets; the share of data sets whose p-values are withheld; and the share with each kind of warning. `label` names the
 state of the library: "before" and "after" in the committed table, and where p-values are now withheld also "after, 100
 rows enough", with the earlier threshold of 100 evaluation rows of a class. A checkpoint keeps one line per data set,
-so an interrupted run continues where it stopped. Remove its lines after a change to the library.
+so an interrupted run continues where it stopped, and `--add` appends those of other machines. Rows of the table stay
+for designs without any. Remove its lines after a change to the library.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from checkpoints import read_runs, write_table
 from joblib import Parallel, delayed
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -34,10 +39,11 @@ from sklearn.preprocessing import TargetEncoder
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
-from truewood._checkpoint import append_to, read_entries
+from truewood._checkpoint import append_to
 
 Floats = np.ndarray
 FORESTS = {"classes": RandomForestClassifier, "numbers": RandomForestRegressor}
+LABELS = ("before", "after", "after, 100 rows enough")
 # Words that distinguish warnings.
 WARNINGS = {
     "warned_copies": "copies",
@@ -92,19 +98,6 @@ def score_copies_in_folds(rng: np.random.Generator, seed: int, task: str, share:
     rows = np.append(np.arange(len(y)), rng.choice(len(y), n_copies))
     rows = rng.permutation(rows)
     return tw.cross_importance(make_forest(task, seed, n_estimators=50), X[rows], y[rows], cv=5, progress=False)
-
-
-def score_copies_in_batches(rng: np.random.Generator, seed: int, task: str, share: float) -> Any:
-    """Copies among 300 held-out rows that are read in two parts."""
-    n_copies = round(share * 300)
-    X, y = draw(rng, 600 - n_copies, task)
-    forest = make_forest(task, seed).fit(X[:300], y[:300])
-    rows = np.arange(300, len(y))
-    rows = rng.permutation(np.append(rows, rng.choice(rows, n_copies, replace=False)))
-    accumulator = tw.ImportanceAccumulator(forest)
-    for part in np.array_split(rows, 2):
-        accumulator.update(X[part], y[part])
-    return accumulator.finish()
 
 
 def score_categories(rng: np.random.Generator, seed: int) -> Any:
@@ -223,11 +216,6 @@ DESIGNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
         for task in FORESTS
     },
     "copies, 5% of 300 rows, folds": partial(score_copies_in_folds, task="numbers", share=0.05),
-    **{
-        f"copies, {share:.0%} of 300 rows in batches, {task}": partial(score_copies_in_batches, task=task, share=share)
-        for share in (0.05, 0.5)
-        for task in FORESTS
-    },
     "copies, rare class of 30% oversampled": partial(score_oversampled, share=0.3),
     "copies, rare class of 10% oversampled": partial(score_oversampled, share=0.1),
     "copies, SMOTE": score_smote,
@@ -342,24 +330,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=100, help="data sets per design")
     parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
-    parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as 'copies*'")
-    parser.add_argument("--label", default="after", help="name of the state of the library")
+    parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as 'copies*|series*'")
+    parser.add_argument("--label", default="after", choices=LABELS, help="name of the state of the library")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
+    parser.add_argument("--add", type=Path, nargs="*", default=[], metavar="FILE", help="checkpoints of other machines")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
-    checkpoint, keys = options.output.with_suffix(".jsonl"), ("label", "design", "number")
-    done = [e for e in read_entries(checkpoint, keys=set(keys), label=str(checkpoint)) if e["design"] in DESIGNS]
-    is_done = {tuple(entry[key] for key in keys) for entry in done}
-    chosen = [design for design in DESIGNS if fnmatchcase(design, options.designs)]
-    work = [(options.label, design, number) for number in range(options.repetitions) for design in chosen]
-    steps = Parallel(n_jobs=options.n_jobs, return_as="generator")(
-        delayed(run_one)(*step) for step in work if step not in is_done
+    end, checkpoint, keys = (
+        time.monotonic() + options.seconds,
+        options.output.with_suffix(".jsonl"),
+        ("label", "design", "number"),
     )
+    done = [entry for entry in read_runs(checkpoint, options.add, keys) if entry["design"] in DESIGNS]
+    is_done = {tuple(entry[key] for key in keys) for entry in done}
+    patterns = options.designs.split("|")
+    chosen = [design for design in DESIGNS if any(fnmatchcase(design, pattern) for pattern in patterns)]
+    work = [(options.label, design, number) for number in range(options.repetitions) for design in chosen]
+    missing = takewhile(lambda _: time.monotonic() < end, (step for step in work if step not in is_done))
+    steps = Parallel(n_jobs=options.n_jobs, return_as="generator")(delayed(run_one)(*step) for step in missing)
     with append_to(checkpoint) as append:
         for entry in steps:
             append(entry)
             done.append(entry)
     table = tabulate(done)
-    table.to_csv(options.output, index=False, float_format="%.4g")
+    known = [(design, label) for design in DESIGNS for label in LABELS]
+    write_table(table, options.output, ("design", "library"), known)
     print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))
 
 

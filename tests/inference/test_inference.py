@@ -16,6 +16,7 @@ import truewood as tw
 from helpers import oracle
 from helpers.sklearn_models import build, supported_cases
 from truewood._engines.selection import ENGINE_VARIABLE
+from truewood._inference import standard_errors
 from truewood._inference.p_values import adjust, janitza
 from truewood._measures.registry import MEASURES as MEASURE_TABLE
 from truewood._results.caveats import list_caveats
@@ -198,17 +199,109 @@ def variance_by_loops(phi, psi, phi_a):
     return (phi**2).sum() + max(phi_a, (phi * psi).sum(), 0.0)
 
 
+def common_by_loops(built, scores, phi, psi, phi_a, biased):
+    """Variance, its part without forest noise, that part of the score, and the gain, of one feature."""
+    variance, (_, r) = variance_by_loops(phi, psi, phi_a), bags_by_loops(built, len(phi))
+    common = max(variance - scores.var(ddof=1) / len(scores), 0.0)
+    explained = scores.mean() * common / variance if variance else 0.0
+    return variance, common, explained, max((biased - scores.mean()) / (1 + r), 0.0)
+
+
 def error_by_loops(built, scores, phi, psi, phi_a, biased):
     """Test error of one feature, from its definition in docs/theory/standard_errors.md."""
-    variance, (_, r) = variance_by_loops(phi, psi, phi_a), bags_by_loops(built, len(phi))
-    n_trees, score = len(scores), scores.mean()
-    noise, gain = scores.var(ddof=1) / n_trees, max((biased - score) / (1 + r), 0.0)
+    variance, common, explained, gain = common_by_loops(built, scores, phi, psi, phi_a, biased)
     if variance == 0:
         return 0.0
-    common = max(variance - noise, 0.0)
-    squares = gain + max(score * common / variance, -0.75 * gain)
+    squares = gain + max(explained, -0.75 * gain)
     on_average = variance - common + common * (gain / squares if gain > 0 else 1.0)
     return (np.sqrt(variance) + np.sqrt(on_average)) / 2
+
+
+@pytest.mark.parametrize("task", ["classes", "two outputs", "numbers"])
+def test_few_informative_rows_are_noted_and_make_scores_skewed(task, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, rare = rng.standard_normal((600, 3)), np.arange(600) % 40 == 0
+    even = rng.standard_normal(600)
+    kind = RandomForestRegressor if task == "numbers" else RandomForestClassifier
+    target = {"classes": rare, "numbers": rare.astype(float), "two outputs": np.column_stack([rare, rare])}[task]
+    share = 1 / 40
+    # Of ones and zeros, each with its squared distance from the mean.
+    n_informative = 600 * (share * (1 - share)) ** 2 / (share * (1 - share) ** 4 + (1 - share) * share**4)
+    result = tw.importance(kind(30, random_state=0).fit(rows, target), rows, target)
+    (note,) = [note for note in result.notes if "conservative" in note]
+    assert f"about {n_informative:.0f} of 600 rows" in note
+    fitted = []
+    monkeypatch.setattr(standard_errors, "_fit_share_of_gain", lambda *_: fitted.append(1) or 1.0)
+    tw.importance(kind(30, random_state=0).fit(rows, target), rows, target, inference="residual")
+    assert len(fitted) == 2
+    usual = even if task == "numbers" else even > 0
+    forest = kind(30, random_state=0).fit(rows, usual)
+    for options in ({}, {"inference": False}, {"rows": "heldout"}):
+        new = rng.standard_normal((600, 3))
+        notes = tw.importance(forest, new if options.get("rows") else rows, usual, **options).notes
+        assert not [note for note in notes if "conservative" in note]
+    if task != "two outputs":
+        weighted = kind(30, random_state=0).fit(rows, target, sample_weight=np.full(600, 2.0))
+        assert not tw.importance(weighted, rows, target, sample_weight=np.full(600, 2.0)).notes
+    assert len(fitted) == 2
+
+
+def make_skewed(share, n_features=12):
+    """Variances that grow with the scores as if this share of the gains were D, and the arguments of the regression."""
+    rng = np.random.default_rng(0)
+    gain, explained = rng.uniform(1, 3, n_features), rng.uniform(-0.2, 0.4, n_features)
+    return 0.7 * gain**2 * (1 + explained / (share * gain)), explained, gain, rng.uniform(0.5, 1, n_features)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8])
+def test_the_share_of_the_gain_is_found_if_variances_are_proportional(share):
+    common, explained, gain, useless = make_skewed(share)
+    find = standard_errors._fit_share_of_gain
+    assert find(common, explained, gain, useless) == pytest.approx(share)
+    # Features that no split uses, or hardly any, do not count.
+    unused = [np.append(own, [0.0, extreme]) for own, extreme in zip((common, explained), (9.0, 7.0), strict=True)]
+    assert find(*unused, np.append(gain, [0.0, 1e-6]), np.append(useless, [0.0, 1.0])) == pytest.approx(share)
+    noisy = common * np.random.default_rng(1).uniform(0.7, 1.3, len(common))
+    assert share < find(noisy, explained, gain, useless) <= 1.0
+
+
+def test_without_evidence_of_a_smaller_share_all_of_the_gain_counts():
+    common, explained, gain, useless = make_skewed(0.3)
+    find = standard_errors._fit_share_of_gain
+    assert find(common[:2], explained[:2], gain[:2], useless[:2]) == 1.0  # two features determine any line
+    assert find(common, -explained, gain, useless) == 1.0  # variances that fall as scores rise
+    assert find(0.7 * gain**2, explained, gain, useless) == 1.0
+    assert find(common, explained, 0.0 * gain, useless) == 1.0
+    assert find(common, explained, gain, 0.0 * useless) == 1.0
+
+
+def test_the_share_of_the_gain_makes_large_scores_more_significant(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((400, 12))
+    rare = (rng.random(400) < 0.05 * np.exp(rows[:, 0])).astype(float)
+    forest = RandomForestRegressor(60, max_features=1 / 3, random_state=0).fit(rows, rare)
+    result = tw.importance(forest, rows, rare)
+    monkeypatch.setattr(standard_errors, "_fit_share_of_gain", lambda *_: 1.0)
+    plain = tw.importance(forest, rows, rare)
+    is_positive = result.values > 0
+    assert (result.null_std_error[is_positive] < plain.null_std_error[is_positive]).all()
+    assert (result.null_std_error[~is_positive] >= plain.null_std_error[~is_positive]).all()
+    assert result.total_error == plain.total_error
+    shares = []
+
+    def keep(*parts):
+        shares.append([part.copy() for part in parts])
+        return 0.5
+
+    monkeypatch.setattr(standard_errors, "_fit_share_of_gain", keep)
+    half = tw.importance(forest, rows, rare)
+    common, explained, gain, useless = shares[0]
+    assert ((useless > 0) & (useless <= 1)).all()
+    assert (explained * result.values >= 0).all()
+    squares = 0.5 * gain + np.maximum(explained, -0.375 * gain)
+    noise = result.per_tree.var(axis=0, ddof=1) / 60
+    expected = (np.sqrt(common + noise) + np.sqrt(noise + common * 0.5 * gain / squares)) / 2
+    np.testing.assert_allclose(half.null_std_error, expected, rtol=1e-9)
 
 
 def spread_by_bags(built, scores, phi, psi, phi_a):

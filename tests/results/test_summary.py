@@ -37,6 +37,29 @@ def result():
     return tw.importance(RandomForestRegressor(20, min_samples_leaf=5, random_state=0).fit(X, y), X, y)
 
 
+def test_scores_that_vary_between_trees_are_a_caveat(result):
+    """XOR: a tree finds either feature only after a split on the other."""
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((500, 5)) > 0).astype(float)
+    y = 2.0 * (X[:, 0] != X[:, 1]) + rng.standard_normal(500)
+    table = pd.DataFrame(X, columns=["left", "right", "a", "b", "c"])
+    for n_trees in (30, 200):
+        forest = RandomForestRegressor(n_trees, max_features=2, random_state=0).fit(table, y)
+        found = tw.importance(forest, table, y)
+        (caveat,) = [one for one in list_caveats(found, None) if "Intervals" in one.heading]
+        assert not find_lacking(caveat.text, "left", "right", "inference='bags'", "1,000 trees")
+        assert not re.search(r"\b[abc]\b.*,", caveat.text)
+    assert not [one for one in list_caveats(result, None) if "Intervals" in one.heading]
+    new = table.sample(300, random_state=0) * 1.0
+    new["a"] = rng.random(300)
+    without, held_out = (
+        tw.importance(forest, table, y, inference=False),
+        tw.importance(forest, new, y[:300], rows="heldout"),
+    )
+    for found in (without, held_out):
+        assert not [one for one in list_caveats(found, None) if "Intervals" in one.heading]
+
+
 def make_result(result, percents, p_values, *, has_share=True):
     """A result of these shares and p-values."""
     values, n = np.array(percents) / 100, len(percents)

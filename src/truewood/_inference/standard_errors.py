@@ -10,10 +10,10 @@ trees with a row in bag have different scores than trees without it. The size of
 roles together, phi + a. Estimating a for each row takes more trees than most models have, so g psi replaces it unless
 bags are requested. docs/theory/standard_errors.md has the formulas, with the letters used here.
 
-Folds. Given the models, the contributions phi of a fold's rows have mean zero; but models are random as well: of two
-rows in different folds each evaluates a model trained on the other, so their contributions are correlated. A sum over
-pairs of rows that includes each pair twice has twice the variance of the sum over rows that phi alone shows. For the
-size of a score, a row counts as much by training models as by evaluating them, phi + phi. docs/theory/folds.md has
+Folds. Given the models, the contributions phi of a fold's rows have mean zero; but models are random as well: two rows
+in different folds each evaluate a model trained on the other, so their contributions are correlated. A sum over pairs
+of rows that includes each pair twice has twice the variance of the sum over rows that phi alone shows. For the size of
+a score, a row counts as much by training models as by evaluating them, phi + phi. docs/theory/folds.md has
 measurements.
 """
 
@@ -35,6 +35,10 @@ _FEWEST_GROUPS = 20
 TREE_NOISE = 0.05
 # Minimum forest noise as a share of the sum of phi^2, which bounds the weight of a single feature.
 _LEAST_NOISE = 0.02
+# Features with less than this share of the median gain are too rarely used to estimate how variances grow with scores.
+_LEAST_GAIN = 1e-3
+# Minimum variance at a score of zero as a share of the mean variance.
+_LEAST_INTERCEPT = 0.05
 CLUSTER_REMEDY = (
     "p-values are withheld; score more groups, or split large ones into parts that do not depend on each other"
 )
@@ -70,7 +74,13 @@ def find_row_shortage(n_scoring: int) -> str | None:
 
 
 def measure_errors(
-    moments: Moments, scores: GroupingScores, n_rows: int, *, with_bags: bool = False, correction: float = 1.0
+    moments: Moments,
+    scores: GroupingScores,
+    n_rows: int,
+    *,
+    with_bags: bool = False,
+    correction: float = 1.0,
+    has_few_informative: bool = False,
 ) -> Errors:
     """Measure the standard errors of scores.
 
@@ -86,12 +96,16 @@ def measure_errors(
         Whether `std_error` includes the full effect of in-bag rows, as estimated from the bags.
     correction : float
         Factor of the variances, see `find_cluster_correction`.
+    has_few_informative : bool
+        Whether few rows determine the target's variance, so that scores are strongly skewed.
     """
     variance = np.append(moments.eval_eval, moments.total_eval_eval)
     if moments.n_inbag:
         variance = variance + np.maximum(_estimate_role_covariance(moments, scores), 0.0)
     variance = drop_rounding(variance, np.append(scores.magnitude, scores.magnitude.sum()), n_rows)
-    tested = _correct_skewness(variance, moments, scores) if moments.n_inbag else np.sqrt(variance)
+    tested = np.sqrt(variance)
+    if moments.n_inbag:
+        tested = _correct_skewness(variance, moments, scores, has_few_informative=has_few_informative)
     spread = variance[:-1]
     if moments.n_inbag:
         both = _estimate_variance(moments, scores, with_bags=with_bags)
@@ -199,25 +213,64 @@ def _fit_role_covariance(C_eval: Floats, squares: Floats, noise: Floats | float,
     return fitted
 
 
-def _correct_skewness(variance: Floats, moments: Moments, scores: GroupingScores) -> Floats:
+def _correct_skewness(
+    variance: Floats, moments: Moments, scores: GroupingScores, *, has_few_informative: bool
+) -> Floats:
     """Errors, for each group and in total, by which scores of useless features are nearly standard normal.
 
     Apart from the forest noise N, such a score behaves like a chi-square variable minus its expectation D: when
     evaluation rows agree with the splits by chance, so do the in-bag rows, and the variance is larger than average by
     a factor of 1 + score / D. The square root of a chi-square variable is nearly normal (Fisher); that is the score
-    in units of the mean of the two errors. D is the gain of the splits on their in-bag rows, which count 1 + r times
-    in their own bag.
+    in units of the mean of the two errors. D is at most the gain of the splits on their in-bag rows, which count 1 + r
+    times in their own bag. Part of the gain comes from nodes too small to matter for other rows; where few rows are
+    informative, that is nearly all of it.
     """
     values, gain = scores.values, (scores.mdi - scores.values) / (1.0 + moments.r)
     noise, total_noise = scores.forest_noise
     values, D = np.append(values, values.sum()), np.maximum(np.append(gain, gain.sum()), 0.0)
     common = np.maximum(variance - np.append(noise, total_noise), 0.0)
     explained = values * np.divide(common, variance, out=np.zeros_like(common), where=variance > 0)
+    useless = np.divide(variance, variance + values**2, out=np.zeros_like(common), where=variance > 0)
+    if has_few_informative:
+        D[:-1] *= _fit_share_of_gain(common[:-1], explained[:-1], D[:-1], useless[:-1])
     sum_of_squares = np.maximum(explained, -0.75 * D) + D  # far below zero the approximation fails
     ratio = np.divide(D, sum_of_squares, out=np.ones_like(D), where=D > 0)
     on_average = variance - common + common * ratio
     errors: Floats = (np.sqrt(variance) + np.sqrt(on_average)) / 2.0
     return errors
+
+
+def _fit_share_of_gain(common: Floats, explained: Floats, gain: Floats, useless: Floats) -> float:
+    """The share of the gain that is D, the same for all features: at most 1, and 1 if there are too few features.
+
+    The variance grows with the score by a factor of 1 + score / D. Both in units of the gain, the share is the ratio of
+    intercept and slope of a regression over the features. The slope less its standard error counts.
+
+    Parameters
+    ----------
+    common : ndarray of shape (n_features,)
+        Variances without forest noise.
+    explained : ndarray of shape (n_features,)
+        Scores, times the share of `common` in the variance.
+    gain : ndarray of shape (n_features,)
+        Gains of the splits on their in-bag rows.
+    useless : ndarray of shape (n_features,)
+        How much each feature counts: less if it matters.
+    """
+    is_used = (useless > 0) & (gain > 0)
+    if not is_used.any():
+        return 1.0
+    is_used &= gain > _LEAST_GAIN * np.median(gain[is_used])
+    gain, weight = gain[is_used], useless[is_used]
+    x, y, n = explained[is_used] / gain, common[is_used] / gain**2, float(weight.sum())
+    mean_x, mean_y = (weight * x).sum() / n, (weight * y).sum() / n
+    squares = (weight * (x - mean_x) ** 2).sum()
+    if n <= 2.0 or not squares > 0:
+        return 1.0
+    slope = (weight * (x - mean_x) * (y - mean_y)).sum() / squares
+    left = (weight * (y - mean_y - slope * (x - mean_x)) ** 2).sum() / (n - 2.0)
+    lowest, intercept = slope - np.sqrt(left / squares), max(mean_y - slope * mean_x, _LEAST_INTERCEPT * mean_y)
+    return float(intercept / lowest) if lowest > intercept else 1.0
 
 
 def _estimate_variance(moments: Moments, scores: GroupingScores, *, with_bags: bool) -> Floats:

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from truewood._formatting import count, enumerate_names, format_p_value
+from truewood._inference.moments import find_forest_noise
 from truewood._inference.standard_errors import TREE_NOISE, average_tree_noise
 from truewood._inputs.correlation import MOST_COLUMNS, STRONG, Correlations, find_correlations, find_missing
 from truewood._measures.registry import get_measure
@@ -26,6 +29,8 @@ _FEW_ROWS = 200
 _SKIPPED, _MUCH_SKIPPED = 0.05, 0.25
 # Share of missing values that is worth a caveat.
 _MUCH_MISSING = 0.2
+# Variance of a significant score between trees, as a multiple of its variance over data sets, that is worth a caveat.
+_UNSTABLE = 20.0
 # Share of a typical standard error from the randomness of the trees that is worth a caveat.
 _TREE_NOISE = 0.15
 
@@ -52,8 +57,10 @@ class Caveat:
     items: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        items = f": {'; '.join(self.list_items(_MAX_LISTED))}" if self.items else ""
-        return f"{self.heading}: {self.text.removesuffix('.') if items else self.text}{items}"
+        if not self.items:
+            return f"{self.heading}: {self.text}"
+        items = "; ".join(self.list_items(_MAX_LISTED)).removesuffix(".")
+        return f"{self.heading}: {self.text.removesuffix('.')}: {items}."
 
     def list_items(self, most: int) -> list[str]:
         """Return the first items, and how many more there are."""
@@ -136,7 +143,7 @@ def list_caveats(result: ImportanceResult, check: TableCheck | None, *, with_cha
                 f"{unit}s if you can; do not rely on p-values from fewer than a few dozen {unit}s{per_class}.",
             )
         )
-    caveats += _list_tree_noise(result)
+    caveats += [*_list_tree_noise(result), *_list_unstable(result)]
     if result.notes:
         text = "preprocessing and the choice of evaluation rows affect what is scored."
         caveats.append(Caveat("Columns and rows", text, items=tuple(result.notes)))
@@ -156,6 +163,30 @@ def _list_tree_noise(result: ImportanceResult) -> list[Caveat]:
             f"on average, the randomness of the trees makes up {100 * noise:.0f}% of the standard errors. "
             f"{_round_up(needed):,} trees instead of {result.n_trees:,} would reduce that to {100 * TREE_NOISE:.0f}%, "
             "so that weaker features can become significant.",
+        )
+    ]
+
+
+def _list_unstable(result: ImportanceResult) -> list[Caveat]:
+    """Significant features whose scores vary so much between trees that other rows would lead to other splits."""
+    if result.inference_unavailable is not None or result.is_additive or np.isnan(result.tree_noise).all():
+        return []
+    weight = np.ones(result.n_trees) if result.tree_weight is None else result.tree_weight
+    weight = np.where(np.isnan(result.per_tree).any(axis=1), 0.0, weight)
+    noise, _ = find_forest_noise(result.values, np.nan_to_num(result.per_tree), weight)
+    of_a_tree = noise * weight.sum() ** 2 / (weight**2).sum()
+    is_unstable = (result.p_value <= _MODEL_ALPHA) & (of_a_tree > _UNSTABLE * result.std_error**2)
+    names = result.feature_names[result.order][is_unstable[result.order]].tolist()
+    if not names:
+        return []
+    verb = "varies" if len(names) == 1 else "vary"
+    return [
+        Caveat(
+            "Intervals too short",
+            f"the importance of {enumerate_names(names)} {verb} strongly between trees, as for features that matter "
+            "only in combination with others. Other rows could lead to quite different splits, so "
+            f"{'its interval is' if len(names) == 1 else 'their intervals are'} probably too short. Use "
+            "inference='bags' with at least 1,000 trees.",
         )
     ]
 
@@ -226,9 +257,9 @@ def describe_correlations(check: TableCheck | None) -> str:
         f"{count(found.n_rows, 'row')}; {found.n_columns:,} of {count(found.n_given, 'column')} compared"
     )
     if found.n_columns < found.n_given <= MOST_COLUMNS:
-        how += ", the others have a single value or too many categories"
+        how += "; columns with a single value or too many levels are left out"
     if found.n_with_categories < found.n_columns:
-        how += f", only the first {found.n_with_categories:,} with categories"
+        how += f"; only the first {found.n_with_categories:,} were compared with categorical columns"
     verb = "is" if len(found.pairs) == 1 else "are"
     pairs = f"{count(len(found.pairs), 'pair')} of features {verb}" if found.pairs else "No pair of features is"
     return f"{pairs} strongly correlated ({how})."

@@ -41,8 +41,10 @@ from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import (
     ScoringInputs,
     check_training_rows,
+    describe_informative_rows,
     describe_rows,
     find_invalid_rows,
+    has_few_informative,
     make_scoring_inputs,
     refuse_heldout,
 )
@@ -110,6 +112,8 @@ def score_in_memory(
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, final.encoding, tree_model)
     notes = (*notes, *_describe_inputs(inputs, chosen, final.warning, may_have_stopped=check_heldout))
     plan = _plan_inference(inputs, chosen, inference, contributions, check_rows, n_threads)
+    if not plan.unavailable and not plan.invalid:
+        notes = (*notes, *describe_informative_rows(inputs))
     if plan.unavailable and plan.invalid:
         notes = (*notes, f"Scores are unreliable: {plan.invalid}.")
     class_names = _name_classes(tree_model, chosen) if per_class else None
@@ -185,7 +189,7 @@ def _plan_inference(
         withheld = "scores are unreliable" if unavailable else "standard errors and p-values are withheld"
         warn(f"{withheld}: {invalid}.")
     if inference == "bags" and not inputs.evaluation_rows.are_training:
-        raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
+        raise ValueError("inference='bags' needs out-of-bag rows, got other rows; pass rows='oob', or inference=True.")
     if inference == "residual" and measure.forest_loss is None:
         problem = find_residual_problem(inputs, measure)
         if problem is not None:
@@ -308,7 +312,15 @@ def _add_inference(
     if problem is not None and problem != invalid and inputs.groups is not None and plan.check_rows:
         warn(f"{problem}; {CLUSTER_REMEDY}.")
     summed = [reduce(add, own) for own in moments]
-    results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)
+    results = add_errors(
+        results,
+        summed,
+        scores,
+        problem,
+        with_bags=with_bags,
+        correction=correction,
+        has_few_informative=has_few_informative(inputs),
+    )
     if with_bags and results[0].inference_unavailable is None:
         n_needed = count_trees_for_bags(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
         if n_needed > results[0].n_trees:

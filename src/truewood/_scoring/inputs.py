@@ -42,6 +42,10 @@ _STOPPED_EARLY = (
     "The model's number of trees was chosen on validation rows (early stopping). If they are the rows passed here, "
     "p-values are too small; pass rows that were used neither for training nor for early stopping."
 )
+# Few rows determine the target's variance if they are fewer than this, and a smaller share of all rows; with fewer than
+# the second number, tests are conservative even after the correction for skewness.
+_FEW_INFORMATIVE, _FEWEST_INFORMATIVE = 100, 30
+_SMALL_SHARE = 0.1
 # Trees whose evaluation rows are counted by class.
 _N_COUNTED = 100
 
@@ -217,6 +221,44 @@ def describe_rows(inputs: ScoringInputs, *, may_have_stopped: bool) -> Iterable[
         yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
     if may_have_stopped and not inputs.evaluation_rows.are_training:
         yield from describe_early_stopping(inputs.tree_model)
+
+
+def describe_informative_rows(inputs: ScoringInputs) -> Iterable[str]:
+    """A sentence if so few rows determine the target's variance that tests of out-of-bag scores are conservative."""
+    n_informative = _count_informative(inputs)
+    if n_informative < _FEWEST_INFORMATIVE and has_few_informative(inputs):
+        yield (
+            f"The target's variance comes from about {n_informative:.0f} of {inputs.data.n_rows:,} rows, so p-values "
+            "are conservative: even useful features may not be significant."
+        )
+
+
+def has_few_informative(inputs: ScoringInputs) -> bool:
+    """Whether few rows determine the target's variance, so that out-of-bag scores are strongly skewed."""
+    return _count_informative(inputs) < min(_FEW_INFORMATIVE, _SMALL_SHARE * inputs.data.n_rows)
+
+
+def _count_informative(inputs: ScoringInputs) -> float:
+    """Number of rows that determine the target's variance if all count equally; infinite if tests do not use it.
+
+    As many rows with the same distance from the mean, and the others at the mean, have the same ratio of squares.
+    """
+    if not inputs.evaluation_rows.are_training or inputs.compares_hazards or inputs.row_weight is not None:
+        return np.inf
+    squares = _measure_distances(inputs.data.target)
+    return float(squares.sum() ** 2 / (squares**2).sum()) if squares.any() else np.inf
+
+
+def _measure_distances(target: Target) -> Floats:
+    """Squared distance of each row's target, with classes one-hot, from the mean, shape (n_rows,)."""
+    if isinstance(target, NumberTarget):
+        distances: Floats = ((target.numbers - target.numbers.mean(axis=0)) ** 2).sum(axis=1)
+        return distances
+    distances = np.zeros(target.n_rows)
+    for codes in target.codes.T:
+        share = np.bincount(codes) / len(codes)
+        distances += (1.0 - 2.0 * share + (share**2).sum())[codes]
+    return distances
 
 
 def describe_early_stopping(tree_model: TreeModel) -> Iterable[str]:

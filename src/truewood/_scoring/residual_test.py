@@ -26,7 +26,7 @@ from truewood._inputs.table_types import take_from_device
 from truewood._measures.registry import Measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.fused import find_criterion
-from truewood._scoring.inputs import ScoringInputs, weigh_evaluation
+from truewood._scoring.inputs import ScoringInputs, has_few_informative, weigh_evaluation
 from truewood._scoring.joint_effects import find_main_effects
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.path_values import count_columns
@@ -120,7 +120,8 @@ def add_residual_test(
         ratio = np.divide(found.eval_eval, own.eval_eval, out=np.zeros_like(values), where=own.eval_eval > 0)
         found = replace(found, eval_inbag=ratio * own.eval_inbag)
         replaced = replace(replaced, mdi=values + ratio * (score.mdi - score.values))
-        errors = measure_errors(found, replaced, result.n_rows, correction=correction)
+        few = has_few_informative(inputs)
+        errors = measure_errors(found, replaced, result.n_rows, correction=correction, has_few_informative=few)
         tested.append(replace(result, residual_values=values, residual_std_error=errors.null_std_error))
     return tested
 

@@ -152,6 +152,7 @@ def add_errors(
     *,
     with_bags: bool = False,
     correction: float = 1.0,
+    has_few_informative: bool = False,
     cause: str | None = _BUG,
 ) -> list[ImportanceResult]:
     """Results with standard errors, or with the reason why these are unavailable.
@@ -170,6 +171,8 @@ def add_errors(
         See `measure_errors`.
     correction : float
         Factor of the variances, see `find_cluster_correction`.
+    has_few_informative : bool
+        See `measure_errors`.
     cause : str or None
         Why contributions might not sum to the scores; None if the sums are over a sample of the rows only.
     """
@@ -194,7 +197,14 @@ def add_errors(
         return [replace(result, inference_unavailable=problem) for result in results]
     with_errors = []
     for result, own, score in zip(results, moments, scores, strict=True):
-        errors = measure_errors(own, score, result.n_rows, with_bags=with_bags, correction=correction)
+        errors = measure_errors(
+            own,
+            score,
+            result.n_rows,
+            with_bags=with_bags,
+            correction=correction,
+            has_few_informative=has_few_informative,
+        )
         with_errors.append(replace(result, **vars(errors)))
     return with_errors
 

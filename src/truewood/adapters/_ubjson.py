@@ -28,7 +28,7 @@ _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
 def read_ubjson(content: bytes | bytearray) -> Any:
     """Read a document: dicts, lists, strings and numbers.
 
-    Arrays of one type of numbers become ndarrays of the bytes where they lie, most significant byte first.
+    Arrays of one type of numbers become ndarrays that view the bytes in place, most significant byte first.
     """
     value, _ = _read_value(bytes(content), 0)
     return value

@@ -42,7 +42,7 @@ void bind_find_neighbors(const Table& table, const py::object& columns, const py
     const NeighborOutput out{into.data, write_array<std::int64_t>("n_found", n_found, {rows.size()}).data,
                              write_array<double>("spread", spread, {rows.size(), used.size()}).data,
                              write_array<double>("largest", largest, {rows.size()}).data, into.shape[1]};
-    if (out.n_nearest == 0) throw py::value_error(describe_mismatch("nearest", "have a column at least", "none"));
+    if (out.n_nearest == 0) throw py::value_error(describe_mismatch("nearest", "have at least one column", "none"));
     const Work work;
     check_below("columns", used.data, used.size(), table.n_features());
     check_below("tested", rows.data, rows.size(), n_rows);
