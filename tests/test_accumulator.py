@@ -51,7 +51,7 @@ def score_with_constant(model, parts, shuffled):
     parts = [Part("", *part) for part in parts]
     streaming = StreamingModel(model, traces_each_part=True)
     streaming.constant = sum(TargetCounts.of_part(streaming, part) for part in parts).find_constant(streaming)
-    options = {"feature_groups": None, "n_sample": 1000, "n_threads": 1}
+    options = {"feature_groups": None, "inference": True, "n_sample": 1000, "n_threads": 1}
     sums = sum(send((PartialSums.of_part(streaming, part, **options) for part in parts), shuffled))
     scores = AggregatedScores(streaming, sums, "auto", None)
     return scores.finish(sum(send(map(scores.sum_errors, parts), shuffled))), scores.finish()

@@ -250,6 +250,14 @@ def test_changed_sums_are_refused(first):
         ("sample", lambda partial: replace(partial.sample, values=partial.sample.values[:, :1])),
         ("sample", lambda partial: replace(partial.sample, count=-partial.sample.count)),
         ("sample", lambda partial: replace(partial.sample, weight=partial.sample.weight[:-1])),
+        ("copies", lambda partial: replace(partial.copies, size=1)),
+        ("copies", lambda partial: replace(partial.copies, key=partial.copies.key[::-1].copy())),
+        ("copies", lambda partial: replace(partial.copies, key=partial.copies.key.astype("f8"))),
+        ("copies", lambda partial: replace(partial.copies, count=partial.copies.count + 1)),
+        ("copies", lambda partial: replace(partial.copies, count=-partial.copies.count)),
+        ("copies", lambda partial: replace(partial.copies, count=partial.copies.count[:-1])),
+        ("copies", lambda partial: replace(partial.copies, values=partial.copies.values[:, :1])),
+        ("copies", lambda partial: replace(partial.copies, values=partial.copies.values.astype("i8"))),
     ],
 )
 def test_sums_that_contradict_themselves_are_refused(name, make, first):

@@ -100,19 +100,6 @@ def score_copies_in_folds(rng: np.random.Generator, seed: int, task: str, share:
     return tw.cross_importance(make_forest(task, seed, n_estimators=50), X[rows], y[rows], cv=5, progress=False)
 
 
-def score_copies_in_batches(rng: np.random.Generator, seed: int, task: str, share: float) -> Any:
-    """Copies among 300 held-out rows that are read in two parts."""
-    n_copies = round(share * 300)
-    X, y = draw(rng, 600 - n_copies, task)
-    forest = make_forest(task, seed).fit(X[:300], y[:300])
-    rows = np.arange(300, len(y))
-    rows = rng.permutation(np.append(rows, rng.choice(rows, n_copies, replace=False)))
-    accumulator = tw.ImportanceAccumulator(forest)
-    for part in np.array_split(rows, 2):
-        accumulator.update(X[part], y[part])
-    return accumulator.finish()
-
-
 def score_categories(rng: np.random.Generator, seed: int) -> Any:
     """Rows of five columns with three levels each, which repeat by chance."""
     X = rng.integers(0, 3, (300, 5)).astype(float)
@@ -229,11 +216,6 @@ DESIGNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
         for task in FORESTS
     },
     "copies, 5% of 300 rows, folds": partial(score_copies_in_folds, task="numbers", share=0.05),
-    **{
-        f"copies, {share:.0%} of 300 rows in batches, {task}": partial(score_copies_in_batches, task=task, share=share)
-        for share in (0.05, 0.5)
-        for task in FORESTS
-    },
     "copies, rare class of 30% oversampled": partial(score_oversampled, share=0.3),
     "copies, rare class of 10% oversampled": partial(score_oversampled, share=0.1),
     "copies, SMOTE": score_smote,

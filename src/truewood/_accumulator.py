@@ -40,8 +40,8 @@ class ImportanceAccumulator:
     inference : bool, default=True
         Whether to compute standard errors and p-values.
     n_sample : int, default=100_000
-        Number of rows to keep for standard errors without a second pass; 0 keeps none. Which rows are kept depends
-        neither on their order nor on how they are split into parts.
+        Number of rows to keep for standard errors without a second pass; 0 keeps none for this purpose. Which rows are
+        kept depends neither on their order nor on how they are split into parts.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
@@ -54,9 +54,11 @@ class ImportanceAccumulator:
 
     Notes
     -----
-    A pickle holds the model, the settings and the sums at the leaves of the trees, but no rows except the sample. To
-    send only the sums, for example from many workers to one process that has the model, use `without_model`. Create a
-    new accumulator in each task of a cluster, because `update` modifies it.
+    A pickle holds the model, the settings and the sums at the leaves of the trees, but no rows except `n_sample` and,
+    unless `inference` is False, the features of up to 4,096 rows, at most 16 of them, which show whether rows are
+    copies of each other. If too many are, p-values are withheld. To send the sums without the model, for example from
+    many workers to one process that has it, use `without_model`. Create a new accumulator in each task of a cluster,
+    because `update` modifies it.
 
     Examples
     --------
@@ -125,9 +127,13 @@ class ImportanceAccumulator:
             if self._first_pass is not None:
                 added = self._first_pass.sum_errors(part, n_threads=n_threads)
             else:
-                groups = self._feature_groups
                 added = PartialSums.of_part(
-                    model, part, feature_groups=groups, n_sample=self._n_sample, n_threads=n_threads
+                    model,
+                    part,
+                    feature_groups=self._feature_groups,
+                    inference=self._inference,
+                    n_sample=self._n_sample,
+                    n_threads=n_threads,
                 )
         self._sums = added if self.n_rows == 0 else self._add_sums(added)
         return self

@@ -115,12 +115,12 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str
         if getattr(a, kind) != getattr(b, kind):
             raise ValueError(
                 f"{both} must have the same {kind}, got {quote(getattr(a, kind))} and {quote(getattr(b, kind))}, "
-                f"because scores are on different scales otherwise; score both with the same {kind}."
+                f"whose scores are on different scales; pass results with the same {kind}."
             )
     if len(a.per_output) != len(b.per_output):
         raise ValueError(
-            f"{both} must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}, because "
-            "scores are on different scales otherwise; score models with the same outputs."
+            f"{both} must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}, whose "
+            "scores are on different scales; score models with the same outputs."
         )
     has_share = [not np.isnan(result.share).all() for result in (a, b)]
     if has_share[0] != has_share[1] or (a.is_additive != b.is_additive and not all(has_share)):
@@ -131,7 +131,7 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str
     if a.rows != b.rows:
         raise ValueError(
             f"{both} must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: held-out "
-            "rows evaluate this fitted model, but out-of-bag rows and folds evaluate models fitted in the same way. "
+            "rows evaluate one fitted model, but out-of-bag rows and folds evaluate models that are fit in this way. "
             "Score both on the same kind of rows."
         )
 

@@ -88,7 +88,7 @@ class CorrelatedGroups(dict[str, list[Any]]):
             "columns": [", ".join(map(str, members)) for members in self.several.values()],
         }
         n_alone = len(self) - len(self.several)
-        notes = [f"{count(n_alone, 'other column')} on {'its' if n_alone == 1 else 'their'} own."] * (n_alone > 0)
+        notes = [f"{count(n_alone, 'other column')} {'is' if n_alone == 1 else 'are'} not grouped."] * (n_alone > 0)
         table = write_table(columns, n_names=2) if self.several else ""
         return write_view("CorrelatedGroups", self.describe(), table, notes)
 
@@ -107,7 +107,7 @@ def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     threshold : float, default=0.7
         Minimum average correlation between the columns of a group (average linkage). The correlation of two numeric
         columns is the absolute value of Spearman's coefficient; if one of them is a category, it is Cramér's V.
-        Constant columns and text with more than 25 levels are not grouped.
+        Constant columns and categories with more than 25 levels are not grouped.
 
     Returns
     -------

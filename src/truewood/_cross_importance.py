@@ -79,9 +79,9 @@ def cross_importance(
     Parameters
     ----------
     estimator : object or dict
-        A tree model, or a Pipeline or search that ends in one, as in `importance`. It is cloned and fit for each fold,
-        including its preprocessing. Or the output of scikit-learn's
-        ``cross_validate(..., return_estimator=True, return_indices=True)`` for the same X and y: then nothing is fit.
+        A tree model, a Pipeline that ends in one, or a search such as GridSearchCV, as in `importance`. It is cloned
+        and fit for each fold, including its preprocessing. Or the output of scikit-learn's ``cross_validate(...,
+        return_estimator=True, return_indices=True)`` for the same X and y: then nothing is fit.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         All rows.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
@@ -151,7 +151,7 @@ def cross_importance(
     if measure != AUTO and get_measure(measure).needs_training_rows:
         raise ValueError(
             f"measure={quote(measure)} needs the in-bag rows of each tree, but folds score held-out rows; use another "
-            "measure, or score a forest with importance(..., rows='oob')."
+            "measure, or, for a forest, importance with rows='oob'."
         )
     if params is not None:
         check_params(params)

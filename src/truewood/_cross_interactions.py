@@ -64,8 +64,9 @@ def cross_interactions(
     Parameters
     ----------
     estimator : object or dict
-        A tree model, or a Pipeline or search that ends in one; it is cloned and fit for each fold. Or the output of
-        ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as they are.
+        A tree model, a Pipeline that ends in one, or a search such as GridSearchCV; it is cloned and fit for each fold.
+        Or the output of ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as
+        they are.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         All rows.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str

@@ -51,8 +51,8 @@ def explain(
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The training data for ``rows="oob"``, held-out data for ``rows="heldout"``.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str, default=None
-        The target, or the name of its column in X. It is needed for ``rows="oob"``, to verify that X is the training
-        data; plots show its mean beside the explanation.
+        The target, or the name of its column in X. It is needed unless ``rows="heldout"``, to check whether X is the
+        training data; plots show its mean beside the explanation.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which trees explain a row. "oob": those whose bootstrap sample (their bag) does not contain it. "heldout": all
         of them. A sequence with one list of row numbers, or one mask, per tree: those that list it. "auto" means "oob",

@@ -24,7 +24,7 @@ from sklearn.utils import _safe_indexing
 
 from truewood._arguments import check_type, is_fraction
 from truewood._exceptions import warn
-from truewood._formatting import list_names, quote
+from truewood._formatting import count, list_names, quote
 from truewood._inputs.table_types import bring_to_host
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.text_columns import name_text_columns
@@ -87,7 +87,8 @@ def leave_out_copies(folds: Folds, copies: Copies) -> Folds:
     remedy = "remove the copies, or pass a number of folds as cv"
     if not all(map(len, test)):
         raise ValueError(f"cv has a fold in which all held-out rows are copies of training rows; {remedy}.")
-    warn(f"{n_left_out} held-out rows were left out because they are copies of training rows of their fold; {remedy}.")
+    reason = "was left out because it is a copy" if n_left_out == 1 else "were left out because they are copies"
+    warn(f"{count(n_left_out, 'held-out row')} {reason} of training rows of the same split; {remedy}.")
     return replace(folds, test=test)
 
 
@@ -202,7 +203,7 @@ def _has_rows(value: Any, n_rows: int) -> bool:
 def read_cv_results(
     results: Mapping[str, Any], cv: Any, params: Any, n_rows: int, codes: NDArray[np.int64] | None
 ) -> tuple[list[Any], Folds]:
-    """Models and folds of `cross_validate`, which exclude `cv` and `params`."""
+    """Models and folds in the output of `cross_validate`; `cv` and `params` must be None."""
     if cv is not None or params is not None:
         raise ValueError(
             "cv and params must be None with the output of cross_validate, whose models are already fitted."

@@ -14,8 +14,6 @@ from truewood._exceptions import DeviceMemoryError
 from truewood._inputs.table_types import bring_to_host, is_on_device, take_named
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.importance import score_in_memory
-from truewood._streaming.open_source import find_cluster_library, open_source
-from truewood._streaming.passes import check_streaming_options, score_source
 
 
 def importance(
@@ -47,25 +45,26 @@ def importance(
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a source of rows
         The training data for ``rows="oob"``, held-out data for ``rows="heldout"``. Held-out data need not fit into
         memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
-        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches. The partitions of a Dask DataFrame
-        or Array are processed by Dask where they are, and those of a Spark DataFrame by Spark. All of these need
-        ``rows="heldout"``, and y and `sample_weight` as names of columns.
+        DuckDB relation, or any other Arrow stream (``__arrow_c_stream__``) that is not a data frame is read in batches.
+        The partitions of a Dask DataFrame or Array are processed by Dask where they are, and those of a Spark DataFrame
+        by Spark. All of these need ``rows="heldout"``, and y and `sample_weight` as names of columns.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
         The target, or the name of its column in X. If X is a Dask collection, y and `sample_weight` may also be a Dask
         Series or Array that is partitioned like X.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which rows each tree is scored on. "oob": its out-of-bag rows, which its bootstrap sample (its bag) left out.
-        "heldout": all rows of X, none of which the model may have seen. A sequence: one list of row numbers, or one
-        mask, per tree. "auto" means "oob", and raises an error if the model does not record which rows are in the bag
-        of each tree.
+        "heldout": all rows of X, which the model must not have seen. A sequence: one list of row numbers, or one mask,
+        per tree. "auto" means "oob", and raises an error if the model does not record which rows are in the bag of each
+        tree.
     measure : str, default="auto"
         One of `measures()`. "auto" is "ufi" for classification, "ufi_centered" (unchanged if a constant is added to the
-        target) for regression, survival and boosted trees, and "mdi_oob" if rows have different weights; all are on the
-        scale of the usual impurity importance. For boosted and survival trees, "ufi" is the same as "ufi_centered", and
-        "loss_oob" and "permutation" are unavailable: they need trees that each predict the target, but boosted trees do
-        so only in sum, and survival trees compare hazards. "mdi_plus_oob" adds linear terms, which rank linear effects
-        better, and needs the training data of a forest. "sobol_mda" answers a different question: how much worse a
-        forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
+        target) for regression, survival and boosted trees, and "mdi_oob" if rows have different weights; except for
+        boosted trees, all are on the scale of the usual impurity importance. For boosted and survival trees, "ufi" is
+        the same as "ufi_centered", and "loss_oob" and "permutation" are unavailable: they need trees that each predict
+        the target, but boosted trees do so only in sum, and survival trees compare hazards. "mdi_plus_oob" adds linear
+        terms, which rank linear effects better, and needs the training data of a forest. "sobol_mda" answers a
+        different question: how much worse a forest predicts without a feature, given the others. It needs the training
+        data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"`` and a model that was
         fit with weights by scikit-learn before 1.9, pass the same weights, so that truewood can verify that X and y are
@@ -93,7 +92,7 @@ def importance(
         others; p-values stay the same. It needs many trees, and warns if there are too few. With "residual", p-values
         test each feature on the part of the target that the other features leave unexplained, which finds more features
         if others explain much of the target; scores, standard errors and intervals stay the same. It needs rows of
-        equal weight, and "ufi" for classification or "ufi_centered"; survival trees are not supported.
+        equal weight, and the measure "ufi_centered" or, for classification, "ufi"; survival trees are not supported.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.
@@ -141,6 +140,8 @@ def importance(
                 raise ValueError(
                     f"{name} needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
                 )
+        from truewood._streaming.passes import check_streaming_options
+
         inference = check_streaming_options(rows, measure, inference)
         with use_engine(engine):
             return score_stream(model, y=y, sample_weight=sample_weight, inference=inference, **options)
@@ -175,6 +176,9 @@ def find_streaming_scorer(X: Any) -> Callable[..., ImportanceResult] | None:
     """The function that scores X if it is not a table in memory; None for a table."""
     if isinstance(X, pd.DataFrame | np.ndarray):
         return None
+    # Imported here because tables in memory do not need them.
+    from truewood._streaming.open_source import find_cluster_library, open_source
+
     library = find_cluster_library(X)
     if library == "dask":
         from truewood._streaming.dask_frames import score_dask
@@ -185,4 +189,8 @@ def find_streaming_scorer(X: Any) -> Callable[..., ImportanceResult] | None:
 
         return partial(score_spark, X=X)
     source = open_source(X)
-    return None if source is None else partial(score_source, X=source)
+    if source is None:
+        return None
+    from truewood._streaming.passes import score_source
+
+    return partial(score_source, X=source)

@@ -158,7 +158,7 @@ class PermutationTestResult:
             unit.name("null mean"): table["null_mean"].map(unit.write).tolist(),
             unit.name("null std"): table["null_std"].map(unit.write).tolist(),
             "p-value": table["p_value"].map(format_p_value).tolist(),
-            "normal p-value": table["normal_p_value"].map(format_p_value).tolist(),
+            "p-value (normal)": table["normal_p_value"].map(format_p_value).tolist(),
         }
 
 

@@ -58,12 +58,12 @@ def _is_routed() -> bool:
 
 
 def needs_validation_rows(estimator: Any, params: Mapping[str, Any]) -> bool:
-    """Whether a fit stops early by the score on validation rows, unless it splits them off itself, as in scikit-learn.
+    """Whether a fit stops early and needs validation rows for that; scikit-learn's models split off their own.
 
     Parameters
     ----------
     estimator : object
-        A model, or a pipeline or search that ends in one.
+        A model, a pipeline that ends in one, or a search over these.
     params : dict
         Arguments of its fit.
     """
@@ -83,8 +83,8 @@ def list_validation_params(
     Parameters
     ----------
     estimator : object
-        A model, or a pipeline or search that ends in one. The steps before the model are fit to the training rows, and
-        encode the validation rows.
+        A model, a pipeline that ends in one, or a search over a model. The steps before the model are fit to the
+        training rows, and encode the validation rows.
     params : dict
         Arguments of the fit to the training rows.
     train, validation : tuple of (X, y)
@@ -103,7 +103,7 @@ def list_validation_params(
         table = encoder.fit(*train, **{name: params[name] for name in earlier}).transform(table)
     elif not isinstance(estimator, Pipeline) and isinstance(getattr(estimator, "estimator", None), Pipeline):
         raise ValueError(
-            f"estimator must be a model, a Pipeline that ends in one, or a search over a model if it stops early, got "
+            "estimator, which stops early, must be a model, a Pipeline that ends in one, or a search over a model, got "
             f"{type(estimator).__name__} over a Pipeline; put the search into the Pipeline, or turn off early stopping."
         )
     names = signature(model.fit).parameters

@@ -114,10 +114,11 @@ def _describe(result: ImportanceResult, alpha: float, min_share: float) -> str |
     rest = f" and {count(len(others) - _LISTED, 'other')}" if len(others) > _LISTED else ""
     found = list_names(result.feature_names[result.order][is_significant[result.order]].tolist())
     rows = {"oob": "out-of-bag rows", "heldout": "test rows"}.get(result.rows, "test rows of the folds")
+    verbs = ("accounts", "shows") if len(others) == 1 else ("account", "show")
     return (
-        f"{count(len(others), 'feature')} of {len(mdi)} account for {format_percent(100 * share)} of the mean decrease "
-        f"in impurity (MDI) but show no significant importance on the {result.n_rows:,} {rows}: {', '.join(named)}"
-        f"{rest}. Significant features, the most important first: {found or 'none'}. "
+        f"{count(len(others), 'feature')} of {len(mdi)} {verbs[0]} for {format_percent(100 * share)} of the mean "
+        f"decrease in impurity (MDI) but {verbs[1]} no significant importance on the {result.n_rows:,} {rows}: "
+        f"{', '.join(named)}{rest}. Significant features, the most important first: {found or 'none'}. "
         "truewood.importance shows scores with intervals and p-values."
     )
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.any_engine
 
 
 def test_errors_suggest_what_the_page_offers():
-    reason = Message("too many classes.", "To predict numbers, pass {task}", task="regression")
-    assert describe_error(TableError(reason, "target")) == "too many classes. To predict numbers, pass Task: regression"
+    reason = Message("too many classes.", "To predict numbers, use {task}", task="regression")
+    assert describe_error(TableError(reason, "target")) == "too many classes. To predict numbers, use Task: regression"
     hidden = Message("too many rows.", "Limit the trees with {max_depth}", max_depth=3)
     assert describe_error(TableError(hidden, "n_estimators")) == "too many rows."

@@ -44,7 +44,7 @@ def test_prints_and_writes_the_differences(saved, tmp_path, capsys):
     assert main(["compare", *files, *(part for path in outputs for part in ("--output", str(path)))]) == 0
     shown, messages = capsys.readouterr()
     assert messages.splitlines() == [f"wrote {path}" for path in outputs]
-    assert re.match(r"one \w+ two: ", shown)
+    assert re.match(r"one \w+ two\b", shown)
     assert "paired" in shown
     assert all(path.stat().st_size > 100 for path in outputs)
     comparison = tw.compare(*map(tw.load, files))

@@ -57,7 +57,7 @@ def test_other_measures(measure, data, capsys):
     printed = capsys.readouterr().out
     assert ("adjusted p-value" in printed) == (measure == "mdi_oob")
     assert ("correlated" in printed) == (measure == "mdi_oob")
-    assert (f"measure='{measure}'" in printed) == (measure != "mdi_oob")
+    assert (f"--measure {measure} " in printed) == (measure != "mdi_oob")
 
 
 def test_features_of_the_same_name(capsys):

@@ -31,6 +31,7 @@ CASES = {
     "shallow classes": (RandomForestClassifier(12, max_depth=4, random_state=0), X, SCORE > 0, "mdi_oob"),
     "numbers": (RandomForestRegressor(6, random_state=0), X, SCORE, "ufi"),
     "shallow numbers": (RandomForestRegressor(20, max_depth=5, random_state=0), X, SCORE, "ufi"),
+    "hundreds of leaves": (RandomForestRegressor(9, max_leaf_nodes=300, random_state=0), X, SCORE, "ufi_centered"),
     "two outputs": (
         RandomForestRegressor(6, max_depth=5, random_state=0),
         X,
@@ -59,7 +60,7 @@ def test_the_kernel_and_numpy_agree(name, is_weighted):
     ensemble, data = view.read(range(view.n_trees)), job.data
     expected = resolve_engine("numpy").sum_nodes(ensemble, data.matrix, data.target, data.weight)
     terms = MEASURES[measure].row_terms(ensemble, expected, None).evaluation
-    tree_weight = RNG.uniform(0.5, 2, view.n_trees)
+    tree_weight = RNG.uniform(0.5, 2, view.n_trees) if is_weighted else np.ones(view.n_trees)
     influence = np.zeros((HALF, view.n_features))
     resolve_engine("numpy").add_influence(
         ensemble, data.matrix, data.target, data.weight, terms, tree_weight, influence

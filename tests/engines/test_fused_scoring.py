@@ -15,7 +15,7 @@ from sklearn.ensemble import (
 )
 
 import truewood as tw
-from truewood._engines.records import BrokenTreeError, EveryRow, SplitCriterion
+from truewood._engines.records import BrokenTreeError, EveryRow, InfluenceBuffers, SplitCriterion
 from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
@@ -119,7 +119,7 @@ def test_engines_and_threads_give_the_same_bits(measure, monkeypatch):
 def test_more_rows_than_a_chunk_and_more_columns_than_a_path(n_features, bootstrap, monkeypatch):
     many = np.random.default_rng(2).standard_normal((9000, n_features))
     target = many[:, 0] + np.random.default_rng(3).standard_normal(9000)
-    forest = RandomForestRegressor(3, max_depth=4, bootstrap=bootstrap, random_state=0)
+    forest = RandomForestRegressor(11, max_depth=4, bootstrap=bootstrap, random_state=0)
     forest.fit(*((many, target) if bootstrap else (many[:300], target[:300])))
     rows = {"rows": "oob"} if bootstrap else {"rows": "heldout"}
     monkeypatch.setenv(ENGINE_VARIABLE, "numpy")
@@ -127,6 +127,33 @@ def test_more_rows_than_a_chunk_and_more_columns_than_a_path(n_features, bootstr
     monkeypatch.setenv(ENGINE_VARIABLE, "native")
     for n_jobs in (1, 4):
         assert_same_bits(tw.importance(forest, many, target, contributions=True, n_jobs=n_jobs, **rows), expected)
+
+
+def test_influence_of_some_rows_is_that_of_these_rows_among_all():
+    many = np.random.default_rng(2).standard_normal((3000, 5))
+    target = NumberTarget.of_numbers(many[:, :1] + np.random.default_rng(3).standard_normal((3000, 1)))
+    trees = open_model(RandomForestRegressor(11, max_depth=4, random_state=0).fit(X, NUMBERS)).find_tree_arrays()
+    matrix = FeatureMatrix(many.astype(np.float32), np.array(list("abcde")), False)
+    criterion = SplitCriterion("ufi", skips=True, scale=1.0, is_additive=False, row_terms=make_ufi_centered_terms)
+
+    def add_influence(first, n_rows):
+        influence = np.zeros((n_rows, 5))
+        resolve_engine("native").score_fused(
+            trees,
+            TargetKind(),
+            matrix,
+            target,
+            rows=EveryRow(),
+            row_weight=None,
+            criterion=criterion,
+            influence=InfluenceBuffers(influence, None, None, first),
+        )
+        return influence
+
+    whole = add_influence(0, 3000)
+    assert (whole != 0).any(axis=1).all()
+    for first, n_rows in ((0, 700), (511, 600), (512, 2488), (1500, 1500)):
+        assert_array_equal(add_influence(first, n_rows), whole[first : first + n_rows])
 
 
 def test_trees_are_read_in_place():

@@ -104,7 +104,10 @@ def test_sums_go_in_pieces_of_any_leaves(monkeypatch):
     """Pieces of different partials add up to what the whole ones do, however they are cut."""
     monkeypatch.setattr("truewood._streaming.partial_sums._PIECE_BYTES", 600)
     model, X, y = build("xgboost, classes")
-    streaming, options = StreamingModel(model), {"feature_groups": None, "n_sample": 0, "n_threads": 1}
+    streaming, options = (
+        StreamingModel(model),
+        {"feature_groups": None, "inference": True, "n_sample": 0, "n_threads": 1},
+    )
     parts = [Part("", X[part], y[part], None) for part in (slice(200), slice(200, None))]
     halves = [PartialSums.of_part(streaming, part, **options) for part in parts]
     first, second = (half.split() for half in halves)
@@ -112,9 +115,21 @@ def test_sums_go_in_pieces_of_any_leaves(monkeypatch):
     merged = [a + b if k % 2 else b + a for k, (a, b) in enumerate(zip(first, second, strict=True))]
     joined, whole = PartialSums.join(merged), halves[0] + halves[1]
     np.testing.assert_array_equal(joined.leaf_offset, whole.leaf_offset)
+    np.testing.assert_array_equal(joined.copies.count, whole.copies.count)
+    assert all(piece.copies is None for piece in merged[1:])
     np.testing.assert_allclose(joined.sums, whole.sums, rtol=1e-12, atol=1e-12)
     results = [AggregatedScores(streaming, sums, "auto", None).finish(inference=False) for sums in (joined, whole)]
     assert_same(*results, errors=None)
+
+
+@any_pandas
+def test_p_values_are_withheld_if_rows_are_copies():
+    model, X, y = build("forest of numbers")
+    table = pd.concat([X.assign(y=y)] * 2, ignore_index=True)
+    with pytest.warns(UserWarning, match=r"withheld: 50% of the rows are copies"):
+        result = tw.importance(model, make_frame(table).repartition(3), "y", rows="heldout")
+    assert np.isnan(result.p_value).all()
+    assert_same(result, tw.importance(model, table[X.columns], table["y"], rows="heldout"), errors=None)
 
 
 def test_groups_measures_and_own_targets():

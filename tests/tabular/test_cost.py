@@ -101,6 +101,8 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     monkeypatch.setattr(costs, "_find_memory", lambda: 2**30)
     with pytest.raises(TableError, match=r"^sample: .*\b500 trees.*60,000 rows.*\b50 classes.*GiB"):
         choose_sample(make_cost("classification", 4, 50, sample="all"), np.zeros(60_000), None, Messages())
+    with pytest.raises(TableError, match=r"^sample: .*\b500 trees in each of 9 folds .*60,000 rows.*GiB"):
+        choose_sample(make_cost(is_out_of_bag=False, sample="all", cv=9), np.zeros(60_000), None, Messages())
 
 
 def test_samples_keep_shares_of_classes_and_whole_groups():

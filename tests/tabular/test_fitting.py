@@ -181,6 +181,14 @@ def test_a_class_of_one_row_cannot_be_held_out():
         score(table, "y", model="lightgbm")
 
 
+@pytest.mark.parametrize(("argument", "value"), [("cv", 3), ("test_size", 0.3)])
+def test_a_forest_with_a_class_of_one_row_is_scored_out_of_bag_only(argument, value):
+    table = TABLE.assign(y=TABLE["y"].where(TABLE.index > 0, "perhaps"))
+    settings = FitSettings(n_estimators=5, n_jobs=1, **{argument: value})
+    with pytest.raises(TableError, match=rf"^{argument}: .*'perhaps'.*leave out {argument}={value}"):
+        score_table(table, "y", settings=settings)
+
+
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_a_library_that_is_not_installed(library, monkeypatch):
     monkeypatch.setattr("truewood._extras.find_spec", lambda name: None if name == library else find_spec(name))

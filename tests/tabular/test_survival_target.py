@@ -143,6 +143,7 @@ def test_what_survival_forests_cannot_do(given, words):
             "--target: cannot be combined with --time and --event",
         ),
         (["--time", "days", "--event", "dead"], "--event: the table has no column 'dead'"),
+        (["--time", "day", "--event", "died"], "--time: the table has no column 'day'"),
     ],
 )
 def test_options(arguments, words, tmp_path, capsys):

@@ -143,8 +143,8 @@ class Page:
         with ui.element("h1"):
             ui.label("Which columns predict the one you care about?")
         ui.label(
-            "Truewood fits a random forest or boosted trees to your table and measures, on rows that the trees were "
-            "not trained on, how much each column contributes and how certain that is."
+            "Truewood fits a random forest or boosted trees to your table, and scores each column on rows that the "
+            "trees were not trained on. Each score has a 95% interval and a p-value."
         ).classes("lead")
         megabytes = self.max_bytes // _MEGABYTE
         self.upload = ui.element("q-uploader").props(f"flat auto-upload url=upload/{self.key}")
@@ -159,7 +159,8 @@ class Page:
         formats = f"CSV, Excel, Parquet and more, up to {megabytes:,} MB"
         self.upload.add_slot("header", _DROP.replace("FORMATS", formats))
         self.upload.add_slot("list", "<span></span>")
-        ui.label("Your data stays on this computer and is deleted when you close the page.").classes("quiet")
+        privacy = "Your data stays on this computer. The uploaded copy is deleted when you close the page."
+        ui.label(privacy).classes("quiet")
 
     def _lay_out_columns(self) -> None:
         with ui.element("h1"):

@@ -93,10 +93,10 @@ class TokenMiddleware:
             if not secrets.compare_digest(request.query_params.get("code", "").encode(), self.code.encode()):
                 return (
                     403,
-                    "This address has already been used or is incomplete; open the latest address in the terminal.",
+                    "This address has already been used or is incomplete; open the latest address from the terminal.",
                 )
         elif not self._is_logged_in(request):
-            return 403, "This browser is not logged in; open the latest address in the terminal."
+            return 403, "This browser is not logged in; open the latest address from the terminal."
         if "transfer-encoding" in headers:  # of unknown size
             return 411, "The request must have a Content-Length."
         if int(headers.get("content-length", 0)) > self.max_bytes:

@@ -25,7 +25,7 @@ from truewood.tabular._table_score import write_score_report
 Send = Callable[..., None]
 _LONGEST_EXAMPLE = 40
 # What the page calls arguments.
-_CHOICES = {"task": "Task:", "model": "Model:", "groups": "Group column:", "drop": "Type: left out for"}
+_CHOICES = {"task": "Task:", "model": "Model:", "groups": "Group column:", "drop": 'type "left out" for'}
 
 
 def describe_columns(send: Send, *, file: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from truewood._cli.arguments import SHELLS, Parser, PrintCompletion
 from truewood._cli.interruption import Interruption
 from truewood._cli.message_text import describe_error, lacks_memory
 from truewood._cli.streams import settle_streams, write_message
+from truewood.tabular import TableError
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -72,7 +73,12 @@ def _run(arguments: Sequence[str] | None, interruption: Interruption) -> None:
         options = make_parser().parse_args(arguments)
         if getattr(options, "handles_interruption", False):
             interruption.end()
-        options.run(options)
+        try:
+            options.run(options)
+        except TableError as error:
+            if error.argument == "target" and getattr(options, "time", None) is not None:
+                error.argument = "time"
+            raise
     except SystemExit:  # raised by --help after printing
         sys.stdout.flush()
         raise

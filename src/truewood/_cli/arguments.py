@@ -130,8 +130,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         action=Dtypes,
         default={},
         metavar="COLUMN=TYPE",
-        help="set the type of a column: number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), or text or "
-        "drop, which both leave the column out (default: inferred); can be repeated",
+        help="set the type of a column: number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), text or "
+        "drop (both leave the column out); default: inferred; can be repeated",
     )
 
 

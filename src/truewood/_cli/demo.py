@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
         _show_simulated(options, options.task or "classification")
         return
     if options.task is not None:
-        raise ValueError(f"--task: applies to {SIMULATED} data only, and {DIABETES} is a regression.")
+        raise ValueError(f"--task: applies to {SIMULATED} data only; {DIABETES} is a regression problem.")
     _show_diabetes(options)
 
 

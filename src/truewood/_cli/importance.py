@@ -35,8 +35,8 @@ _EXAMPLES = """examples:
   cat data.csv | truewood importance - --target price --quiet
 
 Forests are scored on out-of-bag rows, boosted trees by cross-validation, and a
-saved model on DATA, which must not contain its training rows. Messages go to
-standard error, the table or the JSON object to standard output.
+saved model on DATA, which must not contain its training rows. Messages are
+written to standard error, and the table or JSON object to standard output.
 
 exit codes: 0 for success; 2 for unusable input, with one line that explains why; 130 if interrupted
 """

@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
-    add_target(parser, "column to predict; if omitted, the columns are listed")
+    add_target(parser, "column to predict; without it, the command lists the columns and stops")
     add_columns(parser)
     parser.add_argument("--sample-weight", action=Once, metavar="COLUMN", help="column of row weights")
     parser.add_argument(
@@ -58,9 +58,7 @@ def _add_model(group: Any) -> None:
         metavar="N",
         help=f"number of trees (default: {FOREST_TREES}; boosting: {BOOSTING_TREES})",
     )
-    group.add_argument(
-        "--max-depth", type=positive, metavar="N", help="maximum tree depth (default: that of the library)"
-    )
+    group.add_argument("--max-depth", type=positive, metavar="N", help="maximum tree depth (default: the library's)")
     group.add_argument(
         "--max-features",
         type=columns_to_try,
@@ -73,7 +71,7 @@ def _add_model(group: Any) -> None:
         type=positive,
         metavar="N",
         help="minimum number of rows in a leaf (default: 1 for classification, 5 for regression and 15 for survival "
-        "forests, more beyond 50,000 rows; boosting: that of the library)",
+        "forests, more beyond 50,000 rows; boosting: the library's)",
     )
     group.add_argument(
         "--sample",
@@ -111,7 +109,7 @@ def _add_model(group: Any) -> None:
         "--backend",
         choices=BACKENDS,
         default=BACKENDS[0],
-        help="how to read a folder or glob of Parquet files, with --model-file: in this process (local), Dask or Spark "
+        help="what reads the Parquet files of a folder or glob for --model-file: this process (local), Dask or Spark "
         "(default: %(default)s)",
     )
     group.add_argument(
@@ -141,7 +139,8 @@ def _add_model(group: Any) -> None:
         choices=[AUTO, *ENGINES],
         default=AUTO,
         help="engine that computes the scores: the compiled kernel (native), its slower reference (numpy) or a GPU "
-        "(cuda); auto is the one that TRUEWOOD_ENGINE names, or native (default: %(default)s)",
+        "(cuda); auto is native, or the engine that the environment variable TRUEWOOD_ENGINE names (default: "
+        "%(default)s)",
     )
 
 

@@ -28,7 +28,7 @@ _SHARED = ({*get_keywords(importance)} & {*get_keywords(score_saved_model)}) | {
 # Arguments that are other options, or follow from options, which are added in parentheses.
 _RELATED = {
     "rows='heldout'": "--test-size",
-    "rows='oob'": "a forest without --cv, --test-size or --groups",
+    "rows='oob'": "no --cv, --test-size or --groups",
     "same_rows=True": "the default; otherwise --different-rows",
     "cv=GroupKFold()": "--groups",
     "cv=StratifiedKFold()": "--cv",

@@ -20,7 +20,7 @@ from rich.console import JustifyMethod, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
-from truewood._cli.message_text import render
+from truewood._cli.message_text import render, translate
 from truewood._cli.streams import Console, write_message
 from truewood._extras import explain_missing
 from truewood._formatting import CI, align, count, format_p_value, in_one_line, list_names
@@ -267,7 +267,7 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
         lines += [f"{STARS[verdict]:<3} {text}" for verdict, text in meanings.items()]
         lines += explain_intervals(result, alpha)
     else:
-        lines.append(f"No p-values: {result.inference_unavailable}.")
+        lines.append(f"No p-values: {translate(result.inference_unavailable)}.")
     percent = find_percent(result)
     if percent is not None and percent.is_share:
         share = name_share(result)

@@ -72,7 +72,7 @@ def add_command(commands: Any) -> None:
         "--peers",
         choices=["auto", "none"],
         default="auto",
-        help="run R's cforest and ranger if installed, or not at all (default: %(default)s)",
+        help="auto also runs R's cforest and ranger if they are installed; none does not (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 

@@ -68,8 +68,8 @@ class ImportanceDisplay:
             The fitted model, see `truewood.importance`.
         X : array-like, data frame or sparse matrix of shape (n_rows, n_columns)
             The table.
-        y : array-like of shape (n_rows,)
-            The target.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
+            The target, or the name of its column in X.
         kind, top, ax, alpha
             As in `plot`.
         **options : object

@@ -36,7 +36,7 @@ def measure_paired_oob_variance(
 ) -> Floats:
     """Variances of differences between the out-of-bag scores of two forests trained on the same rows.
 
-    The sum of squares of the differences of contributions includes about the forest noise of both: all of it is noise
+    The sum of squares of the differences of contributions includes roughly the forest noise of both: all of it is noise
     if the forests differ by their seeds only. The remainder comes from the rows, and is inflated by the influence of
     in-bag rows, in the same proportion as in the scores themselves.
 

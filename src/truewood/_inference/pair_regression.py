@@ -174,11 +174,14 @@ class ColumnRegression:
             inverse, n_own = _invert(_join_blocks(a @ b.T))
             coefficients = np.hstack([values @ a.T, values @ b.T]) @ inverse
             values -= coefficients[:, : len(a)] @ a + coefficients[:, len(a) :] @ b
+        # Least squares on the last three functions, from products of all.
+        products = values @ values.T
+        size = np.sqrt(np.diagonal(products)[-3:])
+        scale = np.divide(1.0, size, out=np.zeros(3), where=size > _RANK * self._scale)
+        inverse, n_functions = _invert(scale[:, np.newaxis] * products[-3:, -3:] * scale)
+        coefficients = (products[:-3, -3:] * scale) @ inverse * scale
         values, functions = values[:-3], values[-3:]
-        size = np.sqrt(np.einsum("fn,fn->f", functions, functions))[:, np.newaxis]
-        functions *= np.divide(1.0, size, out=np.zeros_like(size), where=size > _RANK * self._scale)
-        inverse, n_functions = _invert(functions @ functions.T)
-        values -= (values @ functions.T @ inverse) @ functions
+        values -= coefficients @ functions
         left, residual = values[0], values[1:]
         if residual[0] @ residual[0] <= _ADDITIVE * (effects[0] @ effects[0]):
             residual = np.zeros_like(residual)

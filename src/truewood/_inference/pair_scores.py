@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 # Canonical correlation of the additive bases of two features above which p-values are withheld.
 MOST_DEPENDENT = 0.85
-# Rows times pairs whose joint effects are regressed together, at least and at most as many pairs.
+# Joint effects (rows times pairs) to regress together, and the smallest and largest number of pairs.
 _BLOCK_VALUES = 1 << 20
 _LEAST_BLOCK, _LARGEST_BLOCK = 16, 64
 

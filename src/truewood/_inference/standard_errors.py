@@ -10,10 +10,10 @@ trees with a row in bag have different scores than trees without it. The size of
 roles together, phi + a. Estimating a for each row takes more trees than most models have, so g psi replaces it unless
 bags are requested. docs/theory/standard_errors.md has the formulas, with the letters used here.
 
-Folds. Given the models, the contributions phi of a fold's rows have mean zero; but models are random as well: of two
-rows in different folds each evaluates a model trained on the other, so their contributions are correlated. A sum over
-pairs of rows that includes each pair twice has twice the variance of the sum over rows that phi alone shows. For the
-size of a score, a row counts as much by training models as by evaluating them, phi + phi. docs/theory/folds.md has
+Folds. Given the models, the contributions phi of a fold's rows have mean zero; but models are random as well: two rows
+in different folds each evaluate a model trained on the other, so their contributions are correlated. A sum over pairs
+of rows that includes each pair twice has twice the variance of the sum over rows that phi alone shows. For the size of
+a score, a row counts as much by training models as by evaluating them, phi + phi. docs/theory/folds.md has
 measurements.
 """
 

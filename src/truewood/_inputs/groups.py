@@ -59,8 +59,8 @@ def read_feature_groups(feature_groups: Any, names: NDArray[np.str_]) -> Groupin
 def _labels_from_sequence(feature_groups: list[Any], names: NDArray[np.str_]) -> list[str]:
     if any(not isinstance(label, str) and np.ndim(label) != 0 for label in feature_groups):
         raise TypeError(
-            "feature_groups must be a dict of name to columns, such as {'size': ['height', 'width']}, or a sequence "
-            "with the name of the group of each column; got a sequence of sequences."
+            "feature_groups must be a dict from group name to columns, such as {'size': ['height', 'width']}, or a "
+            "sequence with the group name of each column; got a sequence of sequences."
         )
     if len(feature_groups) != len(names):
         raise ValueError(
@@ -69,8 +69,8 @@ def _labels_from_sequence(feature_groups: list[Any], names: NDArray[np.str_]) ->
     nameless = next((name for label, name in zip(feature_groups, names, strict=True) if pd.isna(label)), None)
     if nameless is not None:
         raise ValueError(
-            f"feature_groups must name the group of each column, got none for {quote(str(nameless))}; a dict of "
-            "name to columns may leave out columns."
+            f"feature_groups must name the group of each column, got none for {quote(str(nameless))}; a dict "
+            "from group name to columns may leave out columns."
         )
     return [str(label) for label in feature_groups]
 
@@ -135,9 +135,9 @@ def read_groups(given: Any, n_rows: int) -> NDArray[np.int64] | None:
         return None
     labels = pd.Series(list(given), dtype=object) if isinstance(given, list | tuple) else given
     if np.ndim(labels) != 1:
-        raise ValueError(f"groups must be a label for each row, shape ({n_rows},), got shape {np.shape(labels)}.")
+        raise ValueError(f"groups must have shape ({n_rows},), a label for each row, got shape {np.shape(labels)}.")
     if len(labels) != n_rows:
-        raise ValueError(f"groups must be a label for each of the {n_rows} rows, got {len(labels)}.")
+        raise ValueError(f"groups must have a label for each of the {n_rows} rows, got {len(labels)}.")
     labels = labels if isinstance(labels, pd.Series | pd.Index) else np.asarray(labels)
     if isinstance(labels.dtype, np.dtype):
         labels = labels.astype(labels.dtype.newbyteorder("="))  # pandas requires it

@@ -18,7 +18,7 @@ from truewood._inputs.row_blocks import map_blocks
 LARGEST = 1e75
 # Products with the target stay normal floats for weights in this range.
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
-# As many labels are compared faster than they are looked up.
+# Up to this many labels, comparing is faster than looking them up.
 _FEW_LABELS = 4
 
 

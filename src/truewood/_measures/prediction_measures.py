@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,26 +30,27 @@ def increase_permutation_loss(
     weight : ndarray of shape (n,)
         Weights of these rows.
     """
+    # A swap that leaves a row in its leaf changes no loss.
+    row, feature = np.nonzero(swapped != leaves[:, np.newaxis])
+    before, after, weight = leaves[row], swapped[row, feature], weight[row]
     increase = np.empty((swapped.shape[1], trees.kind.n_outputs))
     for o in range(trees.kind.n_outputs):
-        before, after = _find_losses(trees, leaves, swapped, target, o)
+        find_loss = _make_loss(trees, target.take(row), o)
         # Row by row: the order of additions in a matrix product depends on the machine.
-        increase[:, o] = (weight[:, np.newaxis] * (after - before[:, np.newaxis])).sum(axis=0)
+        added = weight * (find_loss(after) - find_loss(before))
+        increase[:, o] = np.bincount(feature, weights=added, minlength=len(increase))
     return increase
 
 
-def _find_losses(
-    trees: TreeEnsemble, leaves: NDArray[np.int32], swapped: NDArray[np.int32], target: Target, output: int
-) -> tuple[Floats, Floats]:
-    """Losses of an output with the original columns, shape (n,), and with one permuted, shape (n, n_features)."""
+def _make_loss(trees: TreeEnsemble, target: Target, output: int) -> Callable[[NDArray[np.int32]], Floats]:
+    """A function that returns the losses of an output, given the leaf of each row of the target."""
     if isinstance(target, ClassTarget):
         first = trees.kind.first_column[output]
         prediction = trees.value[:, first : first + len(trees.kind.classes[output])].argmax(axis=1)
         code = target.codes[:, output]
-        before = (prediction[leaves] != code).astype(np.float64)
-        return before, (prediction[swapped] != code[:, np.newaxis]).astype(np.float64)
+        return lambda leaves: (prediction[leaves] != code).astype(np.float64)
     number, value = target.numbers[:, output], trees.value[:, output] - target.origin[output]
-    return (number - value[leaves]) ** 2, (number[:, np.newaxis] - value[swapped]) ** 2
+    return lambda leaves: (number - value[leaves]) ** 2
 
 
 def increase_projected_loss(kind: TargetKind, residual: Floats, lost: Floats) -> Floats:

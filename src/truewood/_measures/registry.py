@@ -182,7 +182,7 @@ PERMUTATION = Measure(
 )
 SOBOL_MDA = Measure(
     name="sobol_mda",
-    summary="increase in the forest's loss without a column, given the others (Sobol-MDA, Benard et al.); "
+    summary="increase in the forest's loss without a column, given the others (Sobol-MDA, Bénard et al.); "
     "needs the training data",
     title="importance given the others (Sobol-MDA)",
     forest_loss=increase_projected_loss,

@@ -60,7 +60,7 @@ def score_ufi(trees: TreeEnsemble, sums: NodeSums) -> Floats:
 def make_ufi_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = None) -> BothTerms:
     """For phi y . (v_c omega_c / n'_c - v_m omega_m / n'_m), for psi y . (v'_c - v'_m) / W.
 
-    No score changes when a number is subtracted from all evaluation targets at a split, for numbers also from its
+    No score changes when a number is subtracted from all evaluation targets at a split and, for numbers, from its
     means. Terms use y minus its expectation at the split: far from it, the numbers of rows at the nodes would add to
     the variance of contributions, but not to that of the score.
     """

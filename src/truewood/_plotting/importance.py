@@ -144,7 +144,8 @@ def _draw_rank_changes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha:
     ax.set_yticks([])
     ax.spines[["left", "bottom"]].set_visible(False)
     ax.tick_params(axis="x", length=0)
-    title = f"{n_moved} of {len(rises)} features change rank by more than 1 on evaluation rows"
+    verb = "changes" if n_moved == 1 else "change"
+    title = f"{n_moved} of {len(rises)} features {verb} rank by more than 1 on evaluation rows"
     legend = [
         make_legend_entry(label, color, "o", has_line=True)
         for label, color in (("rises", UNBIASED), ("drops", BIASED), ("about the same", MUTED))
@@ -211,7 +212,8 @@ def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float
     ax.set_xlabel("rank")
     ax.legend(frameon=False, loc="upper right")
     n_above = int(np.count_nonzero(result.values > 0))
-    set_title(ax, f"{n_above} of {n_features} features score above zero", n_features, n_features, [])
+    verb = "scores" if n_above == 1 else "score"
+    set_title(ax, f"{n_above} of {n_features} features {verb} above zero", n_features, n_features, [])
 
 
 def _draw_rank_sets(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:

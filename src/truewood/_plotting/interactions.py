@@ -94,7 +94,8 @@ def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> No
         is_withheld = result.is_withheld[order]
         fills = np.where(is_withheld, FAINT, fills)
         n_found = int(np.count_nonzero(result.select(alpha)))
-        title = f"{n_found} of {count(len(result.values), 'pair')} of features interact significantly"
+        verb = "interacts" if n_found == 1 else "interact"
+        title = f"{n_found} of {count(len(result.values), 'pair')} of features {verb} significantly"
         legend = [
             make_legend_entry("significant", UNBIASED, "o", has_line=True),
             make_legend_entry(f"not significant (lines: {INTERVALS})", MUTED, "o", fill="white", has_line=True),
@@ -110,7 +111,8 @@ def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> No
     ax.set_xlabel(f"{_name_unit(result)} explained by the joint effect")
     set_title(ax, wrap_title(title), n_shown, n_shown, legend)
     if n_shown < len(result.values):
-        ax.set_title(f"{ax.get_title()}\ntop {n_shown}", fontsize="large", pad=26 if legend else 8, parse_math=False)
+        title = f"{ax.get_title()}\ntop {n_shown} shown"
+        ax.set_title(title, fontsize="large", pad=26 if legend else 8, parse_math=False)
 
 
 def _name_unit(result: Interactions) -> str:

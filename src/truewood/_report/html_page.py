@@ -84,7 +84,7 @@ class Page:
     facts : list of (str, str)
         Key facts, as terms and short values.
     caveats : list of Caveat
-        Caveats, the most severe first. Severe ones appear right below the summary, and only the first few unfolded.
+        Caveats, the most severe first. Severe ones appear right above the summary, and only the first few unfolded.
     note, conclusion : str
         A line below the main chart, and a paragraph below that.
     cards, sections : str

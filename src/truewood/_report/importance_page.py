@@ -42,7 +42,7 @@ _RANKS = """<section aria-labelledby="slopes-heading">
 </section>"""
 _CLASSES = """<section aria-labelledby="classes-heading">
 <h2 id="classes-heading">Importance by class</h2>
-<p>The part that each class accounts for; the cells of a row add up to the importance of the feature.</p>
+<p>How much each class contributes: the cells of a row add up to the importance of the feature.</p>
 <div id="classes" class="chart"></div>
 </section>"""
 

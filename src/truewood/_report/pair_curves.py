@@ -29,7 +29,7 @@ def draw_pair(interactions: Interactions, number: int) -> str:
     draw = _write_cells if all(surface.are_categories) else _draw_curves
     drawn, how = draw(surface, shown, unit, names)
     on = "prediction" if interactions.scale == "response" else interactions.scale
-    on += "" if surface.output is None else f" for {surface.output}"
+    on += "" if surface.output is None else f' for "{surface.output}"'
     power = f", in units of 1e{unit.exponent}" if unit.exponent else ""
     caption = f"Mean effect of {names[0]} and {names[1]} on the {on}{power}: {how}"
     return f'<figure class="pair">{drawn}<figcaption>{escape(caption)}</figcaption></figure>'

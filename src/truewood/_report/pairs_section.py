@@ -15,7 +15,8 @@ _N_SHOWN = 10
 _N_DRAWN = 4
 _MEANING = (
     "Two features work together if the effect of one depends on the value of the other. Scores measure how much of the "
-    "target's variation this explains beyond their separate effects. They are not clipped, so they may be negative."
+    "target's variation the joint effect of a pair explains beyond the separate effects of its two features. They are "
+    "not clipped, so they may be negative."
 )
 
 

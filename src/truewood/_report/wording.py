@@ -99,8 +99,8 @@ def _describe_most_overrated(others: pd.DataFrame) -> list[str]:
         return []
     biased_rank, rank = (make_ordinal(int(worst[name])) for name in ("mdi_rank", "rank"))
     return [
-        f"By the usual, biased importance, {shorten(worst['feature'], _LONGEST_NAME)} ranks {biased_rank}; on "
-        f"evaluation rows, it ranks {rank}."
+        f"{shorten(worst['feature'], _LONGEST_NAME)} ranks {biased_rank} by the usual, biased importance, but only "
+        f"{rank} on evaluation rows."
     ]
 
 

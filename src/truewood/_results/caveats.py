@@ -57,8 +57,10 @@ class Caveat:
     items: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        items = f": {'; '.join(self.list_items(_MAX_LISTED))}" if self.items else ""
-        return f"{self.heading}: {self.text.removesuffix('.') if items else self.text}{items}"
+        if not self.items:
+            return f"{self.heading}: {self.text}"
+        items = "; ".join(self.list_items(_MAX_LISTED)).removesuffix(".")
+        return f"{self.heading}: {self.text.removesuffix('.')}: {items}."
 
     def list_items(self, most: int) -> list[str]:
         """Return the first items, and how many more there are."""
@@ -255,9 +257,9 @@ def describe_correlations(check: TableCheck | None) -> str:
         f"{count(found.n_rows, 'row')}; {found.n_columns:,} of {count(found.n_given, 'column')} compared"
     )
     if found.n_columns < found.n_given <= MOST_COLUMNS:
-        how += ", the others have a single value or too many categories"
+        how += "; columns with a single value or too many levels are left out"
     if found.n_with_categories < found.n_columns:
-        how += f", only the first {found.n_with_categories:,} with categories"
+        how += f"; only the first {found.n_with_categories:,} were compared with categorical columns"
     verb = "is" if len(found.pairs) == 1 else "are"
     pairs = f"{count(len(found.pairs), 'pair')} of features {verb}" if found.pairs else "No pair of features is"
     return f"{pairs} strongly correlated ({how})."

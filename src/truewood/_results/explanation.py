@@ -188,10 +188,10 @@ class Explanation:
         if effects is None:
             return write_view("Explanation", header, "", ["No explanations: all trees were trained on all rows."])
         bars = draw_bars(effects.means, [True] * len(effects.means))
-        notes = [f"Effects on the {effects.prediction}, row by row; see .plot()."]
+        notes = [f"Effects are on the {effects.prediction}; .plot() shows them row by row."]
         n_hidden, n_missing = n_features - _N_SHOWN, int(np.count_nonzero(~_find_explained(self)))
         notes += [f"{count(n_hidden, 'more feature')}; see .values."] * (n_hidden > 0)
-        notes += [f"{count(n_missing, 'row')} without explanation: all trees were trained on them."] * (n_missing > 0)
+        notes += [f"No explanation for {count(n_missing, 'row')}: all trees were trained on them."] * (n_missing > 0)
         return write_view("Explanation", header, write_table(effects.columns, bars), [*notes, *self.notes])
 
     def _ipython_display_(self) -> None:

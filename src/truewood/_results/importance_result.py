@@ -92,7 +92,7 @@ class ImportanceResult(ScoresWithErrors):
         by `total_p_value`. NaN for "sobol_mda", whose scores do not add up to a total.
     tree_noise : ndarray of shape (n_features,)
         Share of each `null_std_error` that comes from the randomness of the trees and that more trees would remove, for
-        out-of-bag rows; `n_trees_needed` says how many. NaN for other rows, where trees are treated as fixed.
+        out-of-bag rows, see `n_trees_needed`. NaN for other rows, where trees are treated as fixed.
     residual_values : ndarray of shape (n_features,) or None
         Scores in which the target is replaced by what the other features leave unexplained, for `z_score` and
         `p_value`; only with ``inference="residual"``.
@@ -156,7 +156,8 @@ class ImportanceResult(ScoresWithErrors):
     def n_trees_needed(self) -> int | None:
         """Number of trees with which the trees' randomness makes up 5% of a typical `null_std_error`.
 
-        `n_trees` or less if it is 5% or less already; None if `tree_noise` is unknown.
+        At most `n_trees` if their share is already 5% or less. None if `tree_noise` is unknown, or if the trees'
+        randomness makes up all of it.
         """
         return count_trees_needed(self.tree_noise, self.null_std_error, self.n_trees)
 
@@ -188,9 +189,9 @@ class ImportanceResult(ScoresWithErrors):
         """Return the ranks that each feature may have: its best and its worst rank by expected score.
 
         The order of similar scores changes from one fit or data set to the next. Rank sets show which part of the order
-        is certain: with a probability of at least ``1 - alpha``, all of them contain the rank of the feature's expected
-        score. The features with a worst rank of at most k are among the top k. The sets come from tests of all
-        differences between two scores, adjusted by Holm's method (Goldwasser & Hooker, 2025).
+        is certain: with a probability of at least ``1 - alpha``, every set contains the true rank of its feature, that
+        of its expected score. The features with a worst rank of at most k are among the top k. The sets come from tests
+        of all differences between two scores, adjusted by Holm's method (Goldwasser & Hooker, 2025).
 
         Parameters
         ----------
@@ -316,7 +317,7 @@ class ImportanceResult(ScoresWithErrors):
         notes : sequence of str, default=()
             Sentences to add to the description of the method.
         warnings : sequence of str, default=()
-            Reasons why the scores may be wrong; they appear right below the summary.
+            Reasons why the scores may be wrong; they appear right above the summary.
         explanation : Explanation, default=None
             The result of `truewood.explain` for the same features; the report then shows how each feature moves
             predictions, based on up to 2,000 rows.

@@ -125,9 +125,10 @@ class Interactions:
 
     @property
     def p_value(self) -> Floats:
-        """One-sided p-values, shape (n_pairs,): the probability of a score this large without an interaction.
+        """One-sided p-values, shape (n_pairs,).
 
-        1 for two features that never share a path; NaN if withheld, or without inference.
+        The probability of a score at least this large if the two features did not interact; 1 for two features that
+        never share a path, NaN if withheld or without inference.
         """
         return find_p_value(self.values - self.bias_bound, self.null_std_error)
 
@@ -297,8 +298,8 @@ class Interactions:
         pair : tuple of two int or str, default=None
             Names or indices of the features, for "surface" and "curves"; None for the pair with the highest score.
         output : int, str or None, default=None
-            Index or name of the class or output, for "surface" and "curves"; None for the only one, or for the last
-            one.
+            Index or name of the class or output, for "surface" and "curves"; None means the only one, or the last of
+            several.
         top : int or None, default=20
             Number of pairs, or of features in "heatmap", to show; None shows all.
         ax : matplotlib Axes, default=None

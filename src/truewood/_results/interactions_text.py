@@ -69,7 +69,9 @@ def summarize_pairs(interactions: Interactions, alpha: float) -> str:
     """State which pairs work together, in a sentence or two."""
     n_pairs = len(interactions.values)
     if interactions.inference_unavailable is not None:
-        return f"{count(n_pairs, 'pair')} of features scored, without p-values: {interactions.inference_unavailable}."
+        verb = "was" if n_pairs == 1 else "were"
+        reason = interactions.inference_unavailable
+        return f"{count(n_pairs, 'pair')} of features {verb} scored, without p-values: {reason}."
     tested = count(n_pairs - int(np.count_nonzero(interactions.is_withheld)), "pair")
     is_found = interactions.select(alpha)
     found = [interactions.pairs[k] for k in interactions.order if is_found[k]]

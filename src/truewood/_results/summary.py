@@ -166,7 +166,10 @@ def explain_impurity(result: ImportanceResult) -> str:
     """Explain an uncommon impurity in a sentence; empty for the usual ones."""
     if result.task != "survival":
         return ""
-    return "Martingale residual: 1 if the row had the event, 0 if not, minus the number of events expected by its time."
+    return (
+        "Martingale residual: the event indicator (1 for an event, 0 for censoring) minus the number of events "
+        "expected by the row's time."
+    )
 
 
 def name_measure(result: ImportanceResult | Comparison) -> str:

@@ -143,11 +143,16 @@ def explain_directions(explanation: Explanation) -> str:
     if explanation.output_names is not None and len(explanation.output_names) > 2:
         which = ", for the class that it affects most"
     rows = f"{len(pick_rows(explanation)):,} {ROWS_IN_WORDS[explanation.rows]}"
+    raw_score = (
+        " Raw score: the sum of the trees' values, before any transformation such as the logistic function."
+        if explanation.is_additive
+        else ""
+    )
     return (
         f"Direction: how the mean effect on the {what} changes from low to high values of the feature{which}. It is "
         f'"{up}" if at least {100 * _MIN_MONOTONE:g}% of the total change is upward, "{down}" if at least '
         f'{100 * _MIN_MONOTONE:g}% is downward, and "mixed" otherwise or if the effect depends on other features. '
-        f"Categories have a mean effect per level. Effects are means over {rows}."
+        f"Categories have a mean effect per level. Effects are means over {rows}.{raw_score}"
     )
 
 

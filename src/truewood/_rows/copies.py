@@ -1,6 +1,6 @@
 """Copies of rows: a row is not unseen by a tree that was trained on a copy of it.
 
-Only X decides what a copy is. To leave out rows that agree in X and y would select rows by y: the remaining rows would
+Only X decides what a copy is. Leaving out rows that agree in X and y would select rows by y: the remaining rows would
 disagree with the bags, and scores of useless features would be negative. And only rows that would be unique if they
 were not copied are copies: in tables of few levels, rows agree by chance.
 """
@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from truewood._engines import numpy_row_hashes
 from truewood._engines.selection import get_engine
 from truewood._formatting import count
 from truewood._inputs.table_types import bring_to_host
@@ -97,16 +98,44 @@ def find_copies(matrix: FeatureMatrix, n_threads: int = 1) -> Copies | None:
     if hashes is None:
         return None
     groups, size = _number(hashes)
-    is_copied = (size > 1) & (size <= max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows))
-    look_copied = _look_copied(size)
-    if not (look_copied and _agree_beyond_chance(matrix, size, n_threads)):
-        is_tested = look_copied or _MOST_OFTEN * len(size) >= matrix.n_rows
-        is_copied &= _find_identified(matrix, groups, size) if is_tested else False
+    if _look_copied(size) and _agree_beyond_chance(matrix, size, n_threads):
+        is_copied = _may_be_copied(size)
+    else:
+        is_copied = find_identified_copies(matrix, groups, size)
     if not is_copied.any():
         return None
     # All other rows are on their own.
     own = np.where(is_copied[groups], groups, len(size) + np.arange(matrix.n_rows))
     return Copies(_number(own)[0])
+
+
+def hash_rows(matrix: FeatureMatrix) -> NDArray[np.uint64]:
+    """Hashes of rows, the same for rows that agree in all columns, shape (n_rows,)."""
+    return numpy_row_hashes.hash_rows(matrix, _draw_factors(matrix))
+
+
+def find_identified_copies(
+    matrix: FeatureMatrix, groups: Codes, size: Codes, *, times: Codes | None = None, n_columns: int = 1
+) -> NDArray[np.bool_]:
+    """Find the groups of equal rows that are copies because continuous columns show it, shape (n_groups,).
+
+    Parameters
+    ----------
+    matrix : FeatureMatrix
+        Rows, with all columns or some of them.
+    groups : ndarray of int64, shape (n_rows,)
+        The group of each row.
+    size : ndarray of int64, shape (n_groups,)
+        Number of rows of each group.
+    times : ndarray of int64, shape (n_rows,), or None
+        How often each row occurs; None if once.
+    n_columns : int
+        Number of continuous columns that must show it.
+    """
+    is_copied = _may_be_copied(size)
+    if _look_copied(size) or _MOST_OFTEN * len(size) >= size.sum():
+        return is_copied & (_count_identifying(matrix, groups, size, times, n_columns) >= n_columns)
+    return np.zeros_like(is_copied)
 
 
 def encode_table(X: Any) -> FeatureMatrix:
@@ -154,6 +183,12 @@ def _number(labels: NDArray[Any]) -> tuple[Codes, Codes]:
     return codes, np.bincount(codes)
 
 
+def _may_be_copied(size: Codes) -> NDArray[np.bool_]:
+    """Whether groups have several rows, but not so many that the row is a typical one."""
+    may_be: NDArray[np.bool_] = (size > 1) & (size <= max(_TYPICAL, _TYPICAL_SHARE * size.sum()))
+    return may_be
+
+
 def _count_pairs(size: NDArray[Any]) -> float:
     """Number of pairs of rows of the same group."""
     return float((size.astype(np.float64) * (size - 1.0) / 2.0).sum())
@@ -179,21 +214,27 @@ def _agree_beyond_chance(matrix: FeatureMatrix, size: Codes, n_threads: int) -> 
     return _count_pairs(size) >= _FAR_MORE * expected
 
 
-def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArray[np.bool_]:
-    """Groups of equal rows with a value in a continuous column that hardly any other row has, shape (n_groups,)."""
-    is_identified = np.zeros(len(size), dtype=np.bool_)
-    most = max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows)
+def _count_identifying(matrix: FeatureMatrix, groups: Codes, size: Codes, times: Codes | None, n_columns: int) -> Codes:
+    """Count the continuous columns in which equal rows have a value that hardly any other row has, shape (n_groups,).
+
+    Stops counting if every group has `n_columns` of them.
+    """
+    n_identifying = np.zeros(len(size), dtype=np.int64)
+    most = max(_TYPICAL, _TYPICAL_SHARE * size.sum())
     for column in _list_columns(matrix):
         if not is_continuous(column, len(size)):
             continue
-        own, times = _number(column)
-        is_rare = (times[own] <= most) & ~np.isnan(column)
-        of_values, of_rows = (np.bincount(labels[is_rare]) for labels in (own, groups))
+        own = _number(column)[0]
+        is_rare = (np.bincount(own, weights=times)[own] <= most) & ~np.isnan(column)
+        weights = None if times is None else times[is_rare]
+        of_values, of_rows = (np.bincount(labels[is_rare], weights=weights) for labels in (own, groups))
         if _count_pairs(of_rows) >= _NEARLY_ALL * _count_pairs(of_values):
+            is_identified = np.zeros(len(size), dtype=np.bool_)
             is_identified[groups[is_rare]] = True
-        if is_identified[size > 1].all():
+            n_identifying += is_identified
+        if (n_identifying[size > 1] >= n_columns).all():
             break
-    return is_identified
+    return n_identifying
 
 
 def _list_columns(matrix: FeatureMatrix) -> Iterator[NDArray[np.float64]]:

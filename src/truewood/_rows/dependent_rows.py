@@ -166,7 +166,8 @@ def _choose_columns(matrix: FeatureMatrix) -> list[int]:
         is_distinct = 2 * len(np.unique(column)) >= len(column)
         if not (is_distinct and np.isfinite(column).all() and is_continuous(column, len(column))):
             continue
-        own = stats.zscore(stats.rankdata(column))
+        own = stats.rankdata(column)
+        own = (own - own.mean()) / own.std()
         if all(abs(float((own * other).mean())) < _SAME_COLUMN for other in ranks):
             chosen.append(j)
             ranks.append(own)

@@ -13,7 +13,7 @@ from truewood._engines.selection import get_engine
 from truewood._inputs.tables import RowData
 from truewood._inputs.target import NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
-from truewood._trees.node_sums import NodeSums, aggregate_to_root
+from truewood._trees.node_sums import NodeSums
 from truewood.adapters import InBagRows, TrainingRecord, TreeModel
 
 # Relative difference up to which two sums of the same numbers, added in another order, count as equal.
@@ -40,14 +40,14 @@ def is_training_data(tree_model: TreeModel, tree: int, data: RowData, n_threads:
         return False
     lists = RowLists.join([rows.counted])
     leaves = tree_model.find_leaves(trees, ensemble, data.matrix, lists, n_threads)
-    n_at_leaves = np.bincount(leaves, minlength=len(ensemble.left)).astype(np.float64)
-    if not np.array_equal(aggregate_to_root(ensemble, n_at_leaves), counts):
+    if not np.array_equal(engine.sum_leaves(ensemble, leaves, lists, data.target, None).weight, counts):
         return False
     if not training.has_weights:
         return True
-    # A row that is counted twice has its weight once in `rows.weight`.
-    times = np.bincount(rows.counted, minlength=data.n_rows)
-    weight = rows.weight if times.max() <= 1 else rows.weight / np.maximum(times, 1)
+    weight = rows.weight
+    if not (np.diff(rows.counted) > 0).all():
+        # A row that is counted twice has its weight once in `rows.weight`.
+        weight = weight / np.maximum(engine.count_rows(rows.counted, data.n_rows), 1.0)
     sums = engine.sum_leaves(ensemble, leaves, lists, data.target, weight)
     return have_same_weights(ensemble, sums) and _have_same_values(ensemble, sums, data.target, rows)
 
@@ -86,12 +86,15 @@ def _is_median(value: NDArray[np.float64], target: NumberTarget, weight: NDArray
 
 def have_leaf_weights(tree_model: TreeModel, data: RowData, n_threads: int = 1) -> bool:
     """Whether rows reproduce the weights of the leaves of additive trees, as only the training data does."""
-    every_row = RowLists.join([np.arange(data.n_rows)])
+    weights = [None] if data.weight is None else [None, data.weight]
 
     def count_leaves(tree: int, ensemble: TreeEnsemble) -> list[NDArray[Any]]:
+        if not tree_model.finds_leaves:
+            engine, target = get_engine(), data.target
+            return [engine.sum_nodes(ensemble, data.matrix, target, own, n_threads).weight for own in weights]
+        every_row = RowLists.join([np.arange(data.n_rows)])
         leaves = tree_model.find_leaves(range(tree, tree + 1), ensemble, data.matrix, every_row, n_threads)
-        weights = [None] if data.weight is None else [None, data.weight]
-        return [np.bincount(leaves, weights=weight, minlength=len(ensemble.left)) for weight in weights]
+        return [np.bincount(leaves, weights=own, minlength=len(ensemble.left)) for own in weights]
 
     return _match_leaf_weights(tree_model, count_leaves)
 

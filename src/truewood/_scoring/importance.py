@@ -189,7 +189,7 @@ def _plan_inference(
         withheld = "scores are unreliable" if unavailable else "standard errors and p-values are withheld"
         warn(f"{withheld}: {invalid}.")
     if inference == "bags" and not inputs.evaluation_rows.are_training:
-        raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
+        raise ValueError("inference='bags' needs out-of-bag rows, got other rows; pass rows='oob', or inference=True.")
     if inference == "residual" and measure.forest_loss is None:
         problem = find_residual_problem(inputs, measure)
         if problem is not None:

@@ -51,14 +51,18 @@ def allocate_influence(
     n_blocks = max(1, -(-n_rows * n_features // most_values), -(-n_rows * n_trees * with_bags // _MOST_WEIGHTS))
     is_scoring = _find_scoring(inputs)
     n_scoring = int(np.count_nonzero(is_scoring))
-    for rows in np.array_split(np.arange(n_rows), min(n_blocks, n_rows)):
+    size, n_larger = divmod(n_rows, min(n_blocks, n_rows))
+    end = 0  # the first blocks are larger by a row if rows cannot be divided evenly
+    while end < n_rows:
+        first, end = end, end + size + (n_larger > 0)
+        n_larger -= 1
         yield InfluenceBlock(
-            eval_influence=zeros((len(rows), n_features)),
-            inbag_influence=zeros((len(rows), n_features)) if has_inbag else None,
-            is_scoring=is_scoring[rows],
+            eval_influence=zeros((end - first, n_features)),
+            inbag_influence=zeros((end - first, n_features)) if has_inbag else None,
+            is_scoring=is_scoring[first:end],
             n_scoring=n_scoring,
-            bags=zeros((n_bags, len(rows)), dtype=np.float32) if has_inbag else None,
-            first=int(rows[0]),
+            bags=zeros((n_bags, end - first), dtype=np.float32) if has_inbag else None,
+            first=first,
         )
 
 

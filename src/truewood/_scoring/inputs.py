@@ -203,8 +203,10 @@ def check_training_rows(inputs: ScoringInputs, measure: str) -> None:
 
 def weigh_evaluation(inputs: ScoringInputs, rows: NDArray[np.int64]) -> Floats:
     """Weight of each row in the evaluation of a tree, 0 for other rows, given the evaluation rows."""
-    weight = None if inputs.row_weight is None else inputs.row_weight[rows]
-    return np.bincount(rows, weights=weight, minlength=inputs.data.n_rows).astype(np.float64, copy=False)
+    n_rows, weight = inputs.data.n_rows, inputs.row_weight
+    if weight is None:
+        return get_engine().count_rows(rows, n_rows)
+    return np.bincount(rows, weights=weight[rows], minlength=n_rows).astype(np.float64, copy=False)
 
 
 def weigh_in_bag(inputs: ScoringInputs, tree: int) -> Floats:

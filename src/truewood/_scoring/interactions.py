@@ -117,8 +117,8 @@ def check_model(tree_model: TreeModel) -> None:
         )
     if (loss is not None and loss.is_life_table) or (not tree_model.is_additive and not tree_model.target.is_y):
         raise TypeError(
-            f"interactions need a model of numbers or classes, but {tree_model.name} predicts survival times; fit a "
-            "classifier or a regressor."
+            f"interactions need a classifier or a regressor, but {tree_model.name} predicts survival times; use "
+            "another model."
         )
     if tree_model.is_additive and (loss is None or loss.at_score is None):
         why = tree_model.target.why_no_loss or "its loss has no smooth gradient"

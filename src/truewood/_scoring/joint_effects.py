@@ -102,7 +102,7 @@ def find_main_effects(
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Compute predictions f and main effects f - P_j f of all rows, as in `RowEffects`, and `is_evaluated`.
 
-    Predictions are training means, also of trees that store other values.
+    Predictions are training means, even for trees that store other values.
     """
     features = PairedFeatures(grouping.group_of, np.zeros((0, 0), dtype=np.int32), 0)
     trees = range(inputs.tree_model.n_trees)

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 
 _BATCH_NODES = 1 << 18
-# Most features outside all pairs whose functions are taken out of scores.
+# Maximum number of features outside all pairs that scores control for.
 _MOST_OTHERS = 100
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from truewood._arguments import count_rows
 from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
-from truewood._exceptions import TrainingRowsError
+from truewood._exceptions import TrainingRowsError, warn
 from truewood._formatting import count, quote
 from truewood._inference.moments import GroupingScores, InfluenceBlock, Moments, measure_moments
 from truewood._inference.standard_errors import find_row_shortage
@@ -226,6 +226,11 @@ class AggregatedScores:
         return make_results(self._metadata, self.measure, self.scores, self.groupings)
 
     @cached_property
+    def copies_problem(self) -> str | None:
+        """Why standard errors are withheld, if too many rows are copies of others."""
+        return None if self.sums.copies is None else self.sums.copies.find_problem()
+
+    @cached_property
     def grouping_scores(self) -> list[GroupingScores]:
         """Scores of each grouping, in the form that standard errors need."""
         return make_grouping_scores(self.results, self.scores, self.groupings, self.model.tree_model)
@@ -310,6 +315,11 @@ class AggregatedScores:
         """The result, with standard errors from the second pass if `errors` is given, otherwise from the sample."""
         sums = self.sums
         problem = find_inference_problem(self.measure, inference)
+        if errors is not None:
+            self._check_errors(errors)
+        if problem is None and self.copies_problem is not None:
+            problem = self.copies_problem
+            warn(f"standard errors and p-values are withheld: {problem}.")
         if problem is None and errors is None and sums.sample is None:
             problem = "the rows were read once, and no sample of them was kept"
         if problem is not None:
@@ -319,7 +329,6 @@ class AggregatedScores:
         cause: str | None
         source, cause = f"all {count(sums.n_rows, 'row')}", _OTHER_ROWS
         if errors is not None:
-            self._check_errors(errors)
             moments = errors.moments or ()
         elif sums.sample is not None:
             n_kept = int(sums.sample.count.sum())

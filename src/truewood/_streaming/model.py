@@ -185,6 +185,14 @@ class StreamingModel:
         return np.unique(np.concatenate([batch.ensemble.split_features for batch in self.tree_batches]))
 
     @cached_property
+    def most_split_columns(self) -> NDArray[np.int64]:
+        """All columns, from that with the most splits to that with the fewest."""
+        n_splits = np.zeros(self.tree_model.n_features, dtype=np.int64)
+        for _, ensemble, _ in self.tree_batches:
+            n_splits += np.bincount(ensemble.split_features, minlength=len(n_splits))
+        return np.argsort(-n_splits, kind="stable")
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of the trees, the column names and the classes, which identifies the model."""
         digest, names = hashlib.blake2b(digest_size=16), self.tree_model.table.names

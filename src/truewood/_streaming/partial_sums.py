@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,12 @@ from truewood._inputs.target import NumberTarget
 from truewood._pipelines.encoding import Encoding
 from truewood._pipelines.provenance import ColumnProvenance
 from truewood._scoring.results import find_groupings
+from truewood._streaming.copy_sample import CopySample
 from truewood._streaming.model import Part, Rows, StreamingModel
 from truewood._streaming.row_sample import RowSample
 
 Floats = NDArray[np.float64]
+Sample = TypeVar("Sample", RowSample, CopySample)
 
 # Relative rounding error of a sum of weights that is computed in another order.
 ROUNDING = 1e-9
@@ -52,6 +54,7 @@ class PartialSums:
     least_weight: float  # among positive weights
     largest_weight: float
     sample: RowSample | None
+    copies: CopySample | None  # None without inference, or if the library finds leaves itself
 
     @classmethod
     def of_no_rows(cls, model: StreamingModel, n_sample: int) -> PartialSums:
@@ -82,11 +85,19 @@ class PartialSums:
             least_weight=np.inf,
             largest_weight=0.0,
             sample=None,
+            copies=None,
         )
 
     @classmethod
     def of_part(
-        cls, model: StreamingModel, part: Part, *, feature_groups: Any, n_sample: int, n_threads: int
+        cls,
+        model: StreamingModel,
+        part: Part,
+        *,
+        feature_groups: Any,
+        inference: bool,
+        n_sample: int,
+        n_threads: int,
     ) -> PartialSums:
         """Sums over one part of the rows; validates `feature_groups` too, before the other parts are read."""
         none = cls.of_no_rows(model, n_sample)
@@ -102,7 +113,11 @@ class PartialSums:
             y_sums=rows.y_sums,
             n_rows=rows.matrix.n_rows,
         )
-        return none._add_rows(model, rows, n_sample, n_threads) if rows.is_scoring.any() else none
+        if not rows.is_scoring.any():
+            return none
+        if inference and not model.tree_model.finds_leaves:
+            none = replace(none, copies=CopySample.draw(model, rows))
+        return none._add_rows(model, rows, n_sample, n_threads)
 
     def _add_rows(self, model: StreamingModel, rows: Rows, n_sample: int, n_threads: int) -> PartialSums:
         """Add rows, some with positive weight."""
@@ -138,9 +153,6 @@ class PartialSums:
         first, second = (self, other) if self.weight >= other.weight else (other, self)
         second = second.shift(first.origin)
         low, high = np.minimum(self.y_range[0], other.y_range[0]), np.maximum(self.y_range[1], other.y_range[1])
-        sample = self.sample if other.sample is None else other.sample if self.sample is None else None
-        if self.sample is not None and other.sample is not None:
-            sample = self.sample + other.sample
         return replace(
             self,
             names=self.names if other.names is None else other.names,
@@ -156,7 +168,8 @@ class PartialSums:
             weight=first.weight + second.weight,
             least_weight=min(self.least_weight, other.least_weight),
             largest_weight=max(self.largest_weight, other.largest_weight),
-            sample=sample,
+            sample=_add_samples(self.sample, other.sample),
+            copies=_add_samples(self.copies, other.copies),
         )
 
     def __radd__(self, other: Any) -> PartialSums:
@@ -204,7 +217,7 @@ class PartialSums:
     def find_damage(self) -> str | None:
         """Name of the first field that is missing or not valid; None if all are."""
         own = {field.name: self.__dict__.get(field.name, _MISSING) for field in fields(self)}
-        names, sample, settings = own["names"], own["sample"], own["settings"]
+        names, sample, copies, settings = own["names"], own["sample"], own["copies"], own["settings"]
         is_valid = {
             "fingerprint": isinstance(own["fingerprint"], str),
             "settings": isinstance(settings, tuple)
@@ -226,6 +239,7 @@ class PartialSums:
             "least_weight": _is_amount(own["least_weight"]),
             "largest_weight": _is_amount(own["largest_weight"]),
             "sample": sample is None or (isinstance(sample, RowSample) and sample.is_valid()),
+            "copies": copies is None or (isinstance(copies, CopySample) and copies.is_valid()),
         }
         if all(is_valid.values()):  # then check fields against each other
             n_columns, n_trees, offset = len(self.origin), len(self.leaf_offset) - 1, self.leaf_offset
@@ -242,6 +256,7 @@ class PartialSums:
                 "n_scoring": self.n_scoring <= self.n_rows,
                 "weight": (self.weight > 0) == (self.n_scoring > 0),
                 "least_weight": self.n_scoring == 0 or 0 < self.least_weight <= self.largest_weight <= self.weight,
+                "copies": self.copies is None or self.copies.fits(len(self.names or ()), self.n_scoring),
             }
         return next((name for name, valid in is_valid.items() if not valid), None)
 
@@ -298,7 +313,8 @@ class PartialSums:
         pieces = []
         for start in range(0, n_leaves, size):
             sums = self.sums[start : start + size]
-            pieces.append(replace(self, sums=sums, leaf_offset=np.clip(self.leaf_offset - start, 0, len(sums))))
+            offset, copies = np.clip(self.leaf_offset - start, 0, len(sums)), None if start else self.copies
+            pieces.append(replace(self, sums=sums, leaf_offset=offset, copies=copies))
         return pieces
 
     @staticmethod
@@ -333,6 +349,10 @@ class PartialSums:
             state = {**state, "sums": sums}
         self.__dict__.update(state)
         self.check()
+
+
+def _add_samples(one: Sample | None, other: Sample | None) -> Sample | None:
+    return (one if other is None else other) if one is None or other is None else one + other
 
 
 _MISSING = object()  # because None is a valid value

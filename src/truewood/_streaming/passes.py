@@ -132,10 +132,16 @@ def score_parts(
         counts = run_pass("reading y", TargetCounts.of_part, model, only_targets=True)
         model.constant = counts.find_constant(model)
     n_sample = N_SAMPLE if inference and not can_repeat else 0
-    step = partial(PartialSums.of_part, feature_groups=feature_groups, n_sample=n_sample, n_threads=n_threads)
+    step = partial(
+        PartialSums.of_part,
+        feature_groups=feature_groups,
+        inference=inference,
+        n_sample=n_sample,
+        n_threads=n_threads,
+    )
     scores = AggregatedScores(model, run_pass("scoring", step, model), measure, feature_groups)
     errors = None
-    if can_repeat and find_inference_problem(scores.measure, inference) is None:
+    if can_repeat and find_inference_problem(scores.measure, inference) is None and scores.copies_problem is None:
         errors = run_pass("errors", partial(AggregatedScores.sum_errors, n_threads=n_threads), scores)
     return scores.finish(errors, inference=inference, n_threads=n_threads)
 

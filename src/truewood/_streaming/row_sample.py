@@ -53,9 +53,9 @@ class RowSample:
         """Sample some rows."""
         scoring = np.flatnonzero(rows.is_scoring)
         weight = np.ones(len(scoring)) if rows.weight is None else rows.weight[scoring]
-        values = _normalize(rows.matrix.take(scoring, model.used_columns))
+        values = normalize(rows.matrix.take(scoring, model.used_columns))
         y = rows.y[scoring]
-        y = _normalize(y) if y.dtype.kind == "f" else y
+        y = normalize(y) if y.dtype.kind == "f" else y
         key = hash_rows([*values.T, *y.T, weight])
         return cls(size, key, values, y, weight, np.ones(len(key), dtype=np.int64))._truncate()
 
@@ -105,6 +105,6 @@ def hash_rows(columns: list[NDArray[np.generic]]) -> NDArray[np.uint64]:
     return key
 
 
-def _normalize(values: NDArray[np.floating]) -> NDArray[np.floating]:
+def normalize(values: NDArray[np.floating]) -> NDArray[np.floating]:
     """Use one bit pattern for every zero and one for every NaN."""
     return np.where(np.isnan(values), values.dtype.type(np.nan), values + values.dtype.type(0))

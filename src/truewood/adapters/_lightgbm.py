@@ -30,6 +30,8 @@ _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
 # Bits of a node's decision type.
 _IS_CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _ZERO_IS_MISSING, _NAN_IS_MISSING = 1, 2
+# Number of iterations in the first part of a written model, and length of the other parts. The buffer is 1 MiB.
+_FIRST_ITERATIONS, _TEXT_LENGTH = 16, 1 << 19
 
 
 def open_model(model: Any) -> TreeModel:
@@ -38,7 +40,7 @@ def open_model(model: Any) -> TreeModel:
     if isinstance(model, lightgbm.LGBMModel):
         check_is_fitted(model)
         booster = model.booster_
-    text = _ModelText.parse(booster.model_to_string())
+    text = _ModelText.parse(_write_texts(booster))
     if not text.n_trees:
         raise NotFittedError(f"{name} has no trees; train it first.")
     if "1" in text.trees.get("is_linear", ()):
@@ -62,6 +64,21 @@ def open_model(model: Any) -> TreeModel:
     )
 
 
+def _write_texts(booster: lightgbm.Booster) -> list[str]:
+    """Write the trees that `predict` uses, as the texts of one or more parts of the model.
+
+    LightGBM writes a text that exceeds its buffer twice, because it learns the length only by writing it.
+    """
+    n_iterations = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
+    texts: list[str] = []
+    start, step = 0, _FIRST_ITERATIONS
+    while start < n_iterations or not texts:
+        step = max(1, min(step, n_iterations - start))
+        texts.append(booster.model_to_string(num_iteration=step, start_iteration=start))
+        start, step = start + step, _TEXT_LENGTH * step // len(texts[-1])
+    return texts
+
+
 @dataclass(frozen=True, eq=False)
 class _ModelText:
     """The parts of a model file: header, values of all trees by key, and training parameters."""
@@ -71,13 +88,15 @@ class _ModelText:
     parameters: Mapping[str, str]
 
     @classmethod
-    def parse(cls, text: str) -> _ModelText:
-        model, _, rest = text.partition("\nend of trees")
-        header, _, body = model.partition("\nTree=0\n")
+    def parse(cls, texts: Sequence[str]) -> _ModelText:
+        """Parse the texts of consecutive parts of a model; each has the header and the parameters."""
         trees: dict[str, list[str]] = {}
-        for line in body.split("\n"):
-            key, _, value = line.partition("=")
-            trees.setdefault(key, []).append(value)
+        for text in texts:
+            model, _, rest = text.partition("\nend of trees")
+            header, _, body = model.partition("\nTree=0\n")
+            for line in body.split("\n"):
+                key, _, value = line.partition("=")
+                trees.setdefault(key, []).append(value)
         pairs = (line.partition("=") for line in header.split("\n"))
         parameters = dict(re.findall(r"^\[(\w+): (.*)\]$", rest, flags=re.MULTILINE))
         return cls({key: value for key, _, value in pairs}, trees, parameters)
@@ -366,7 +385,7 @@ def read_levels(booster: lightgbm.Booster) -> dict[str, Sequence[Any] | None] | 
     known = booster.pandas_categorical or []
     if not known:
         return {}
-    text = _ModelText.parse(booster.model_to_string())
+    text = _ModelText.parse([booster.model_to_string(num_iteration=1)])
     # A numeric column has a range, "[0:1]", and a categorical column a list, "0:1:2".
     infos = zip(text.names, text.header["feature_infos"].split(" "), strict=True)
     categorical = [name for name, info in infos if not info.startswith("[") and info != "none"]

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -62,10 +63,9 @@ public:
     }
 
 private:
+    static_assert(kChunk % kTile == 0, "tiles do not extend over two chunks");
     // Memory for the trees of a batch; a single tree may exceed it.
     static constexpr std::size_t kBatchBytes = std::size_t{1} << 28;
-    // A block of rows that goes through all trees should fit into the cache.
-    static constexpr std::size_t kBlockBytes = std::size_t{1} << 15;
 
     struct Worker {
         Worker(const Job& job, const TreesAndRows& inputs, const RowMatrix& rows)
@@ -78,7 +78,9 @@ private:
         std::vector<std::int32_t> leaves;
         std::vector<double> chunk;
         Block block;
-        bool has_all = false;  // whether `leaves` holds the leaves of all rows
+        TileSums sums;
+        std::vector<std::uint16_t> tile_leaves;  // (tree, row), kTile rows per tree
+        bool has_all = false;                    // whether `leaves` holds the leaves of all rows
     };
 
     // A tree of a batch. Only score_by_rows() uses the finder and the nodes.
@@ -248,9 +250,6 @@ private:
     // Sends blocks of rows through all trees of the batch, which every row evaluates.
     void score_by_rows(std::size_t start, std::size_t end) {
         const std::size_t n_trees = end - start, width = inputs_.target.n_sums();
-        if (look_up_pass_) look_up_pass_->start(n_trees);
-        std::vector<std::size_t> offset(n_trees + 1, 0);  // where the sums of each tree start in a chunk
-        for (std::size_t k = 0; k < n_trees; ++k) offset[k + 1] = offset[k] + inputs_.trees[start + k].n_nodes * width;
         team_.run(n_trees, [&](std::size_t, std::size_t k, InterruptPoller&) {
             BatchTree& tree = batch_[k];
             if (!tree.finder) tree.finder = rows_.make_small_tree_finder(inputs_.has_categories);
@@ -265,62 +264,84 @@ private:
         team_.run(columns.size(), [&](std::size_t, std::size_t column, InterruptPoller&) { columns.sort(column); });
         team_.run(n_trees,
                   [&](std::size_t, std::size_t k, InterruptPoller&) { batch_[k].finder->pack_splits(columns); });
+        const std::vector<std::size_t> order = order_by_column(start, n_trees);
+        std::vector<std::size_t> offset(n_trees + 1, 0);  // where the sums of each tree start in a chunk
+        std::size_t most_leaves = 0;
+        for (std::size_t k = 0; k < n_trees; ++k) {
+            const std::size_t n_leaves = batch_[k].finder->leaf_place().size();
+            offset[k + 1] = offset[k] + n_leaves * width;
+            most_leaves = std::max(most_leaves, n_leaves);
+        }
+        if (look_up_pass_) look_up_pass_->start(n_trees, most_leaves);
         OrderedSum total(offset[n_trees], team_.n_threads());
-        const std::size_t block = find_block(columns);
-        team_.run(
-            (inputs_.n_rows + kChunk - 1) / kChunk, [&](std::size_t w, std::size_t item, InterruptPoller& poller) {
-                Worker& worker = workers_[w];
-                const std::size_t first = item * kChunk, last = std::min(first + kChunk, inputs_.n_rows);
-                worker.chunk.assign(offset[n_trees], 0.0);
-                worker.leaves.resize(kTreesAtOnce * kChunk);
-                for (std::size_t from = first; from < last; from += block) {
-                    worker.block.rows = Range{static_cast<std::int64_t>(from)};
-                    worker.block.n = std::min(block, last - from);
-                    loader_->load(columns, worker.block);
-                    for (std::size_t k = 0; k < n_trees; k += kTreesAtOnce) {
-                        const std::size_t n_here = std::min(kTreesAtOnce, n_trees - k);
-                        TreeSums trees[kTreesAtOnce];
-                        for (std::size_t i = 0; i < n_here; ++i) {
-                            std::int32_t* leaves = worker.leaves.data() + i * kChunk;
-                            batch_[k + i].finder->find(columns, worker.block, poller, leaves);
-                            if constexpr (Job::kAddsInfluence) {
-                                if (look_up_pass_) look_up_pass_->keep_leaves(k + i, from, worker.block.n, leaves);
-                                else keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
-                            }
-                            trees[i] = {inputs_.column[start + k + i], leaves, worker.chunk.data() + offset[k + i]};
-                        }
-                        if constexpr (Job::kSumsRows) {
-                            add_rows(inputs_.target, trees, n_here, worker.block.rows, worker.block.n, poller);
-                        }
-                    }
-                }
-                if constexpr (Job::kSumsRows) total.add(item, worker.chunk, poller);
-            });
+        team_.run((inputs_.n_rows + kChunk - 1) / kChunk,
+                  [&](std::size_t w, std::size_t item, InterruptPoller& poller) {
+                      Worker& worker = workers_[w];
+                      const std::size_t first = item * kChunk, last = std::min(first + kChunk, inputs_.n_rows);
+                      worker.chunk.assign(offset[n_trees], 0.0);
+                      for (std::size_t from = first; from < last; from += kTile) {
+                          worker.block.rows = Range{static_cast<std::int64_t>(from)};
+                          worker.block.n = std::min(kTile, last - from);
+                          loader_->load(columns, worker.block);
+                          send_tile(start, order, offset, worker, poller);
+                      }
+                      if constexpr (Job::kSumsRows) total.add(item, worker.chunk, poller);
+                  });
         team_.run(n_trees, [&](std::size_t w, std::size_t k, InterruptPoller&) {
-            std::copy(total.total().begin() + static_cast<std::ptrdiff_t>(offset[k]),
-                      total.total().begin() + static_cast<std::ptrdiff_t>(offset[k + 1]), batch_[k].nodes.sums.begin());
-            job_.finish_tree(inputs_, start + k, batch_[k].nodes, workers_[w].scratch);
+            Nodes& nodes = batch_[k].nodes;
+            const std::vector<std::int32_t>& leaf_place = batch_[k].finder->leaf_place();
+            const double* sums = total.total().data() + offset[k];
+            for (const std::int32_t place : leaf_place) {
+                std::copy_n(sums, width, nodes.sums.data() + static_cast<std::size_t>(place) * width);
+                sums += width;
+            }
+            job_.finish_tree(inputs_, start + k, nodes, workers_[w].scratch);
             if constexpr (Job::kAddsInfluence) {
-                const Nodes& nodes = batch_[k].nodes;
-                if (look_up_pass_) {
-                    look_up_pass_->make_table(k, *nodes.tree, workers_[w].scratch.terms);
-                    return;
-                }
-                make_preorder(nodes, workers_[w].scratch, batch_[k]);
-                for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].preorder.leaf[leaf];
+                const RowTerms& terms = workers_[w].scratch.terms;
+                if (look_up_pass_) look_up_pass_->make_table(w, k, *nodes.tree, leaf_place, terms);
+                else make_preorder(nodes, workers_[w].scratch, batch_[k]);
             }
         });
     }
 
-    // Number of rows in a block: whole tiles that fit into the cache.
-    std::size_t find_block(const TileColumns& columns) const {
-        const std::size_t row_bytes =
-            std::max<std::size_t>(1, columns.size() ? columns.size() * sizeof(float) : loader_->row_size());
-        return std::max<std::size_t>(2, kBlockBytes / row_bytes / kTile) * kTile;
+    // Trees of the batch by target column.
+    std::vector<std::size_t> order_by_column(std::size_t start, std::size_t n_trees) const {
+        std::vector<std::size_t> order(n_trees);
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        const std::int32_t* column = inputs_.column.data() + start;
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::size_t k, std::size_t l) { return column[k] < column[l]; });
+        return order;
+    }
+
+    // Sends the worker's block of rows through all trees of the batch.
+    void send_tile(std::size_t start, const std::vector<std::size_t>& order, const std::vector<std::size_t>& offset,
+                   Worker& worker, InterruptPoller& poller) {
+        const auto from = static_cast<std::size_t>(worker.block.rows.first);
+        worker.tile_leaves.resize(TreeSums::kMost * kTile);
+        TreeSums trees{worker.tile_leaves.data(), {}};
+        for (std::size_t i = 0, n; i < order.size(); i += n) {
+            const std::int32_t column = inputs_.column[start + order[i]];
+            if (i == 0 || column != inputs_.column[start + order[i - 1]]) {
+                worker.sums.start(inputs_.target, column, worker.block.rows, worker.block.n);
+            }
+            for (n = 0; n < TreeSums::kMost && i + n < order.size(); ++n) {
+                const std::size_t k = order[i + n];
+                if (inputs_.column[start + k] != column) break;
+                std::uint16_t* leaves = worker.tile_leaves.data() + n * kTile;
+                batch_[k].finder->find(worker.block, poller, leaves);
+                trees.sums[n] = worker.chunk.data() + offset[k];
+                if constexpr (Job::kAddsInfluence) {
+                    if (look_up_pass_) look_up_pass_->keep_leaves(k, from, leaves);
+                    else keep_range(from, worker.block.n, leaves, batch_[k].leaves);
+                }
+            }
+            if constexpr (Job::kSumsRows) worker.sums.add(trees, n, poller);
+        }
     }
 
     // Stores the leaves of those rows of a block whose influence is computed.
-    void keep_range(std::size_t from, std::size_t n, const std::int32_t* found,
+    void keep_range(std::size_t from, std::size_t n, const std::uint16_t* found,
                     std::vector<std::int32_t>& leaves) const {
         const auto first = static_cast<std::size_t>(job_.influence.first);
         for (std::size_t i = 0; i < n; ++i) {

@@ -51,13 +51,19 @@ struct JointScratch {
     };
     static constexpr std::uint16_t kNowhere = 0xffff;  // not a position on the path
 
-    // A stack of lists. A split replaces the list on top by that of the right child, and adds that of the left child.
+    // A part of a stack of items.
+    struct Part {
+        std::size_t begin, n;
+    };
+
+    // A stack of lists. A split overwrites a list with that of the right child, and puts that of the left child, which
+    // is visited first, above it.
     class Lists {
     public:
         // Both children's lists while a split fills them. Items are written before they are counted, which avoids
         // branches; the right child's items overwrite those that have been read.
         struct Split {
-            const Item* from;
+            const Item *from, *end;
             Item *right, *left;
             void put(Item item, bool is_left, bool is_right) {
                 *left = item;
@@ -66,45 +72,36 @@ struct JointScratch {
                 right += is_right;
             }
         };
-        // Starts to split the last n items; each child receives at most `most`.
-        Split open(std::size_t n, std::size_t most) {
-            begin_ = size_ - n;
-            most_ = most;
-            if (items_.size() < begin_ + 2 * most + 2) items_.resize(2 * (begin_ + 2 * most + 2));
-            Item* const first = items_.data() + begin_;
-            return {first, first, first + most + 1};
+        // Starts to split a part; each child receives at most `most` items.
+        Split open(Part part, std::size_t most) {
+            left_ = part.begin + most + 1;
+            if (items_.size() < left_ + most + 1) items_.resize(2 * (left_ + most + 1));
+            Item* const first = items_.data() + part.begin;
+            return {first, first + part.n, first, items_.data() + left_};
         }
-        void close(const Split& split) {
-            Item *const right = items_.data() + begin_, *const left = right + most_ + 1;
-            n_right_ = static_cast<std::size_t>(split.right - right);
-            n_left_ = static_cast<std::size_t>(split.left - left);
-            std::copy(left, left + n_left_, split.right);
-            size_ = begin_ + n_right_ + n_left_;
+        Part right(Part part, const Split& split) const {
+            return {part.begin, static_cast<std::size_t>(split.right - items_.data()) - part.begin};
         }
-        std::size_t n_left() const { return n_left_; }
-        std::size_t n_right() const { return n_right_; }
-
-        // Removes the last n items, and returns the first of these.
-        const Item* take(std::size_t n) {
-            size_ -= n;
-            return items_.data() + size_;
+        Part left(const Split& split) const {
+            return {left_, static_cast<std::size_t>(split.left - items_.data()) - left_};
         }
+        const Item* at(Part part) const { return items_.data() + part.begin; }
         // Makes space for a single list of n items.
         Item* assign(std::size_t n) {
             items_.resize(std::max(items_.size(), n));
-            size_ = n;
             return items_.data();
         }
 
     private:
         std::vector<Item> items_;
-        std::size_t size_ = 0, begin_ = 0, most_ = 0, n_left_ = 0, n_right_ = 0;
+        std::size_t left_ = 0;
     };
 
-    // A node to visit, the number of splits above it, and the lengths of its lists, which are the last ones.
+    // A node to visit, the number of splits above it, the feature of the last one, and lists of rows.
     struct Pending {
-        std::int32_t node;
-        std::size_t depth, n_agree, n_one, n_two;
+        std::int32_t node, feature;
+        std::size_t depth;
+        Part agree, one, two;
     };
     // A feature on the path to the current node, with the product of its shares.
     struct OnPath {
@@ -146,13 +143,11 @@ public:
         for (std::size_t i = 0; i < n; ++i) {
             all[i] = Item(static_cast<std::uint64_t>(rows[i] - first_), kNowhere, kNowhere);
         }
-        scratch_.one.assign(0);
-        scratch_.two.assign(0);
-        scratch_.pending.assign(1, {0, 0, n, 0, 0});
+        scratch_.pending.assign(1, {0, -1, 0, {0, n}, {0, 0}, {0, 0}});
         while (!scratch_.pending.empty()) {
             const JointScratch::Pending at = scratch_.pending.back();
             scratch_.pending.pop_back();
-            poller.count(static_cast<std::int64_t>(at.n_agree + at.n_one + at.n_two) + 1);
+            poller.count(static_cast<std::int64_t>(at.agree.n + at.one.n + at.two.n) + 1);
             enter(at);
             if (packed_.is_leaf(at.node)) add_leaf(at);
             else split(at);
@@ -186,8 +181,7 @@ private:
                 path[static_cast<std::size_t>(place)].share = step.before;
             }
         }
-        const std::int32_t above = packed_.structure().parent[static_cast<std::size_t>(at.node)];
-        const std::int32_t feature = out_.feature_of[packed_.feature(above)];
+        const std::int32_t feature = at.feature;
         const double share = tree_.share[static_cast<std::size_t>(at.node)];
         double before = -1.0;
         if (feature >= 0) {
@@ -219,45 +213,44 @@ private:
             const std::int32_t place = scratch_.place_of[static_cast<std::size_t>(feature)];
             own = static_cast<std::uint16_t>(place < 0 ? scratch_.path.size() : static_cast<std::size_t>(place));
         }
-        auto two = scratch_.two.open(at.n_two, at.n_two + at.n_one);
-        for (const Item *next = two.from, *end = next + at.n_two; next != end; ++next) {
-            const Item item = *next;
+        auto two = scratch_.two.open(at.two, at.two.n + at.one.n);
+        for (; two.from != two.end; ++two.from) {
+            const Item item = *two.from;
             const bool is_left = goes_left(item), is_own = (item.first() == own) | (item.second() == own);
             two.put(item, is_left | is_own, !is_left | is_own);
         }
-        auto one = scratch_.one.open(at.n_one, at.n_one + at.n_agree);
+        auto one = scratch_.one.open(at.one, at.one.n + at.agree.n);
         if (feature >= 0 && out_.n_pairs > 0) {
             const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(feature) * out_.n_features;
-            for (const Item *next = one.from, *end = next + at.n_one; next != end; ++next) {
-                const Item item = *next;
+            for (; one.from != one.end; ++one.from) {
+                const Item item = *one.from;
                 const bool is_left = goes_left(item), is_own = item.first() == own;
                 one.put(item, is_left | is_own, !is_left | is_own);
                 const bool is_asked = numbers[scratch_.path[item.first()].feature] >= 0;  // never with itself
                 two.put(Item(item.row(), item.first(), own), !is_left & is_asked, is_left & is_asked);
             }
         } else {
-            for (const Item *next = one.from, *end = next + at.n_one; next != end; ++next) {
-                const Item item = *next;
+            for (; one.from != one.end; ++one.from) {
+                const Item item = *one.from;
                 const bool is_left = goes_left(item), is_own = item.first() == own;
                 one.put(item, is_left | is_own, !is_left | is_own);
             }
         }
-        auto agree = scratch_.agree.open(at.n_agree, at.n_agree);
-        for (const Item *next = agree.from, *end = next + at.n_agree; next != end; ++next) {
-            const Item item = *next;
+        auto agree = scratch_.agree.open(at.agree, at.agree.n);
+        for (; agree.from != agree.end; ++agree.from) {
+            const Item item = *agree.from;
             const bool is_left = goes_left(item), may_disagree = feature >= 0;
             agree.put(item, is_left, !is_left);
             one.put(Item(item.row(), own, kNowhere), !is_left & may_disagree, is_left & may_disagree);
         }
-        scratch_.two.close(two);
-        scratch_.one.close(one);
-        scratch_.agree.close(agree);
-        push({child + 1, at.depth + 1, scratch_.agree.n_right(), scratch_.one.n_right(), scratch_.two.n_right()});
-        push({child, at.depth + 1, scratch_.agree.n_left(), scratch_.one.n_left(), scratch_.two.n_left()});
+        push({child + 1, feature, at.depth + 1, scratch_.agree.right(at.agree, agree), scratch_.one.right(at.one, one),
+              scratch_.two.right(at.two, two)});
+        push(
+            {child, feature, at.depth + 1, scratch_.agree.left(agree), scratch_.one.left(one), scratch_.two.left(two)});
     }
 
     void push(const JointScratch::Pending& node) {
-        if (node.n_agree + node.n_one + node.n_two > 0) scratch_.pending.push_back(node);
+        if (node.agree.n + node.one.n + node.two.n > 0) scratch_.pending.push_back(node);
     }
 
     std::int32_t pair(std::int32_t j, std::int32_t k) const {
@@ -266,40 +259,43 @@ private:
     std::size_t number_row(Item item) const { return static_cast<std::size_t>(first_ + item.row()); }
 
     void add_leaf(const JointScratch::Pending& at) {
-        const double* value = tree_.value.data() + static_cast<std::size_t>(at.node) * tree_.n_values;
         const std::vector<JointScratch::OnPath>& path = scratch_.path;
-        const Item* two = scratch_.two.take(at.n_two);
-        for (std::size_t i = 0; i < at.n_two; ++i) {
+        const double* value = tree_.value.data() + static_cast<std::size_t>(at.node) * tree_.n_values;
+        const Item* two = scratch_.two.at(at.two);
+        for (std::size_t i = 0; i < at.two.n; ++i) {
             const JointScratch::OnPath &j = path[two[i].first()], &k = path[two[i].second()];
             const auto number = static_cast<std::size_t>(pair(j.feature, k.feature));
             add(out_.joint, number_row(two[i]) * out_.n_pairs + number, j.share * k.share, value);
         }
-        const Item* one = scratch_.one.take(at.n_one);
-        for (std::size_t i = 0; i < at.n_one; ++i) {
+        const Item* one = scratch_.one.at(at.one);
+        for (std::size_t i = 0; i < at.one.n; ++i) {
+            const std::uint16_t own = one[i].first();
+            if (i == 0 || own != one[i - 1].first()) list_pairs_of(own);
             const std::size_t row = number_row(one[i]);
-            const JointScratch::OnPath own = path[one[i].first()];
-            const auto feature = static_cast<std::size_t>(own.feature);
-            add(out_.main, row * out_.n_features + feature, -own.share, value);
-            if (out_.n_pairs == 0) continue;
-            const std::int32_t* numbers = out_.pair_of + feature * out_.n_features;
-            for (const JointScratch::OnPath& other : path) {
-                const std::int32_t number = numbers[other.feature];  // -1 for the feature itself
-                if (number < 0) continue;
-                const std::size_t place = row * out_.n_pairs + static_cast<std::size_t>(number);
-                add(out_.joint, place, -(own.share * (1.0 - other.share)), value);
-            }
+            add(out_.main, row * out_.n_features + static_cast<std::size_t>(path[own].feature), -path[own].share,
+                value);
+            add_terms(out_.joint, row * out_.n_pairs, scratch_.pairs, value);
         }
-        const Item* agree = scratch_.agree.take(at.n_agree);
-        if (at.n_agree > 0) list_terms();
-        for (std::size_t i = 0; i < at.n_agree; ++i) {
+        const Item* agree = scratch_.agree.at(at.agree);
+        if (at.agree.n > 0) list_terms();
+        for (std::size_t i = 0; i < at.agree.n; ++i) {
             const std::size_t row = number_row(agree[i]);
             add(out_.prediction, row, 1.0, value);
-            for (const auto& term : scratch_.mains) {
-                add(out_.main, row * out_.n_features + term.place, term.factor, value);
-            }
-            for (const auto& term : scratch_.pairs) {
-                add(out_.joint, row * out_.n_pairs + term.place, term.factor, value);
-            }
+            add_terms(out_.main, row * out_.n_features, scratch_.mains, value);
+            add_terms(out_.joint, row * out_.n_pairs, scratch_.pairs, value);
+        }
+    }
+
+    // Lists what a leaf adds to joint effects for rows that disagree with one feature.
+    void list_pairs_of(std::uint16_t own) {
+        scratch_.pairs.clear();
+        if (out_.n_pairs == 0) return;
+        const auto [feature, share] = scratch_.path[own];
+        const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(feature) * out_.n_features;
+        for (const JointScratch::OnPath& other : scratch_.path) {
+            const std::int32_t number = numbers[other.feature];  // -1 for the feature itself
+            if (number < 0) continue;
+            scratch_.pairs.push_back({static_cast<std::size_t>(number), -(share * (1.0 - other.share))});
         }
     }
 
@@ -311,13 +307,23 @@ private:
             const auto [k, share] = scratch_.path[b];
             scratch_.mains.push_back({static_cast<std::size_t>(k), 1.0 - share});
             if (out_.n_pairs == 0) continue;
+            const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(k) * out_.n_features;
             for (std::size_t a = 0; a < b; ++a) {
                 const auto [j, other] = scratch_.path[a];
-                const std::int32_t number = pair(j, k);
-                if (number < 0) continue;
-                scratch_.pairs.push_back({static_cast<std::size_t>(number), (1.0 - other) * (1.0 - share)});
+                if (numbers[j] < 0) continue;
+                scratch_.pairs.push_back({static_cast<std::size_t>(numbers[j]), (1.0 - other) * (1.0 - share)});
             }
         }
+    }
+
+    void add_terms(double* out, std::size_t first, const std::vector<JointScratch::Term>& terms, const double* value) {
+        if (tree_.n_values > 1) {
+            for (const auto& term : terms) add(out, first + term.place, term.factor, value);
+            return;
+        }
+        const double only = value[0];
+        double* const into = out + first * out_.n_columns + tree_.column;
+        for (const auto& term : terms) into[term.place * out_.n_columns] += term.factor * only;
     }
 
     void add(double* out, std::size_t place, double factor, const double* value) {

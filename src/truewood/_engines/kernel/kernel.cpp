@@ -156,7 +156,7 @@ void bind_add_joint_effects(const Forest& forest, const Table& table, const RowL
                             const py::object& leaf_value, const py::object& feature_of, const py::object& pair_of,
                             std::size_t n_threads, const py::object& prediction, const py::object& main,
                             const py::object& joint) {
-    constexpr std::size_t kBlockBytes = std::size_t{1} << 22, kFewest = 256, kMost = std::size_t{1} << 15;
+    constexpr std::size_t kBlockBytes = std::size_t{1} << 23, kFewest = 256, kMost = std::size_t{1} << 15;
     forest.must_be_ensemble();
     const std::size_t n_rows = table.n_rows(), n_nodes = forest.n_nodes(), n_trees = forest.n_trees();
     const auto shares = read_array<double>("share", share, {n_nodes});

@@ -2,7 +2,8 @@
 // Python here.
 //
 // tree_influence.hpp computes the same numbers, in the same order, by sorting rows. Tables are faster where a tree has
-// few leaves and many rows: the sums of a row stay in registers while it passes through several trees.
+// few leaves and many rows. Rows look up eight features (a line of 64 bytes) at a time, so that the tables of several
+// trees fit into the cache, and the sums of a row stay in registers while it passes through these trees.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +17,13 @@
 #include "simd_dispatch.hpp"
 #include "target.hpp"
 #include "threads.hpp"
+#include "tile.hpp"
 #include "tree.hpp"
 #include "tree_rows.hpp"
 
 namespace truewood {
 
-// Table rows consist of lines of 64 bytes, so that no vector extends over two of them.
+// Values of eight features.
 struct alignas(64) TableLine {
     static constexpr std::size_t kSize = 8;
     double value[kSize];
@@ -31,38 +33,45 @@ inline std::size_t count_lines(std::size_t n_features) {
     return (n_features + TableLine::kSize - 1) / TableLine::kSize;
 }
 
-// Path sums of evaluation rows by node: (place, term, feature). Classes have one term each; numbers have a factor of
-// the number, perhaps a factor of its square, and a constant.
+// Path sums of evaluation rows: (line, leaf, term). Classes have one term each; numbers have a factor of the number,
+// perhaps a factor of its square, and a constant.
 class LeafTable {
 public:
-    void make(const Structure& tree, const RowTerms& terms, const Target& target, std::size_t n_features) {
-        n_lines_ = count_lines(n_features);
+    // `paths` is scratch memory.
+    void make(const Structure& tree, const std::vector<std::int32_t>& leaf_place, const RowTerms& terms,
+              const Target& target, std::size_t n_features, std::vector<TableLine>& paths) {
         terms_.clear();
         for (std::size_t k = 0; k < terms.width(); ++k) {
             if (target.has_classes() || k != 1 || has_squares(tree, terms)) terms_.push_back(k);
         }
-        lines_.assign(tree.n_nodes() * stride(), TableLine{});
+        n_leaves_ = leaf_place.size();
+        const std::size_t n_lines = count_lines(n_features), stride = n_lines * n_terms();
+        paths.assign(tree.n_nodes() * stride, TableLine{});  // (place, line, term)
         for (std::size_t p = 1; p < tree.n_nodes(); ++p) {
             const auto m = static_cast<std::size_t>(tree.parent[p]);
-            std::copy_n(lines_.begin() + static_cast<std::ptrdiff_t>(m * stride()), stride(),
-                        lines_.begin() + static_cast<std::ptrdiff_t>(p * stride()));
+            TableLine* own = paths.data() + p * stride;
+            std::copy_n(paths.data() + m * stride, stride, own);
             if (!terms.is_counted(static_cast<std::int32_t>(p))) continue;
             const auto feature = static_cast<std::size_t>(tree.feature[m]);
-            TableLine* line = lines_.data() + p * stride() + feature / TableLine::kSize;
+            own += feature / TableLine::kSize * n_terms();
             for (const std::size_t k : terms_) {
-                line->value[feature % TableLine::kSize] += terms.at(static_cast<std::int32_t>(p))[k];
-                line += n_lines_;
+                own++->value[feature % TableLine::kSize] += terms.at(static_cast<std::int32_t>(p))[k];
+            }
+        }
+        lines_.resize(n_leaves_ * stride);
+        for (std::size_t leaf = 0; leaf < n_leaves_; ++leaf) {
+            const TableLine* own = paths.data() + static_cast<std::size_t>(leaf_place[leaf]) * stride;
+            for (std::size_t line = 0; line < n_lines; ++line) {
+                std::copy_n(own + line * n_terms(), n_terms(), lines_.data() + (line * n_leaves_ + leaf) * n_terms());
             }
         }
     }
 
-    const TableLine* lines() const { return lines_.data(); }
+    const double* line(std::size_t number) const { return lines_[number * n_leaves_ * n_terms()].value; }
     std::size_t n_terms() const { return terms_.size(); }
-    // Lines per node.
-    std::size_t stride() const { return terms_.size() * n_lines_; }
 
 private:
-    std::size_t n_lines_ = 0;  // per term
+    std::size_t n_leaves_ = 0;
     std::vector<std::size_t> terms_;
     std::vector<TableLine> lines_;
 
@@ -74,92 +83,99 @@ private:
     }
 };
 
-// A tree as rows look it up. Pointers to rows point to the first of them.
-struct LookedUpTree {
-    const TableLine* lines;
-    std::size_t stride;           // lines per node
-    std::size_t next_term;        // lines per term
-    const std::uint16_t* leaves;  // of the rows, by place
+// Trees as rows of a tile look them up, all with the same column of the target. Pointers to rows point to the first of
+// them.
+struct LookedUpTrees {
+    static constexpr std::size_t kMost = 8;
+    const double* line[kMost];
+    double weight[kMost];
+    const std::uint16_t* offset;  // of the leaf within the line, in doubles: (tree, row), kTile rows per tree
     const double* numbers;        // or null for classes
     const std::int32_t* codes;    // or null for numbers
     std::size_t next_target;      // from row to row
-    double tree_weight;
-    const double* row_weight;  // or null
+    const double* row_weight;     // or null
 
-    double weigh(std::size_t row) const { return row_weight ? tree_weight * row_weight[row] : tree_weight; }
-    const TableLine* find(std::size_t row) const {
-        const TableLine* line = lines + leaves[row] * stride;
-        return codes ? line + static_cast<std::size_t>(codes[row * next_target]) * next_term : line;
+    bool is_weighted() const {
+        return row_weight || std::any_of(weight, weight + kMost, [](double own) { return own != 1.0; });
     }
 };
 
 #if defined(__GNUC__)
-// Adds the influence of rows on several trees, for `Lines` lines of features. This is a macro for the same reason as
-// the one in quickscorer.hpp.
-#define TRUEWOOD_LOOK_UP(NAME, TARGET, BYTES)                                                                  \
-    template <std::size_t Terms, std::size_t Lines>                                                            \
-    TARGET void NAME(const LookedUpTree* trees, std::size_t n_trees, std::size_t n_rows, std::size_t n_lines,  \
-                     TableLine* sums) {                                                                        \
-        typedef double Numbers __attribute__((vector_size(BYTES)));                                            \
-        constexpr std::size_t kVectors = Lines * sizeof(TableLine) / BYTES;                                    \
-        for (std::size_t i = 0; i < n_rows; ++i, sums += n_lines) {                                            \
-            Numbers sum[kVectors];                                                                             \
-            std::memcpy(sum, sums, sizeof(sum));                                                               \
-            for (std::size_t t = 0; t < n_trees; ++t) {                                                        \
-                const LookedUpTree& tree = trees[t];                                                           \
-                const double weight = tree.weigh(i), y = Terms > 1 ? tree.numbers[i * tree.next_target] : 0.0; \
-                const char* at = reinterpret_cast<const char*>(tree.find(i));                                  \
-                const std::size_t next = tree.next_term * sizeof(TableLine);                                   \
-                _Pragma("GCC unroll 16") for (std::size_t k = 0; k < kVectors; ++k, at += BYTES) {             \
-                    Numbers part, term;                                                                        \
-                    std::memcpy(&part, at, BYTES);                                                             \
-                    if constexpr (Terms > 1) part = part * y;                                                  \
-                    if constexpr (Terms > 2) {                                                                 \
-                        std::memcpy(&term, at + next, BYTES);                                                  \
-                        part = part + term * (y * y);                                                          \
-                    }                                                                                          \
-                    if constexpr (Terms > 1) {                                                                 \
-                        std::memcpy(&term, at + (Terms - 1) * next, BYTES);                                    \
-                        part = part + term;                                                                    \
-                    }                                                                                          \
-                    sum[k] = sum[k] + part * weight;                                                           \
-                }                                                                                              \
-            }                                                                                                  \
-            std::memcpy(sums, sum, sizeof(sum));                                                               \
-        }                                                                                                      \
+// Adds the influence of rows on several trees for a line of features. This is a macro for the same reason as the one in
+// tile_walk.hpp. `Terms` is 1 for classes.
+#define TRUEWOOD_LOOK_UP(NAME, TARGET, BYTES)                                                            \
+    template <std::size_t Trees, std::size_t Terms, bool IsWeighted>                                     \
+    TARGET void NAME(const LookedUpTrees& trees, std::size_t n_rows, TableLine* sums) {                  \
+        typedef double Numbers __attribute__((vector_size(BYTES)));                                      \
+        constexpr std::size_t kVectors = sizeof(TableLine) / BYTES;                                      \
+        const double* line[Trees];                                                                       \
+        std::copy_n(trees.line, Trees, line);                                                            \
+        const std::uint16_t* offset = trees.offset;                                                      \
+        const double* number = trees.numbers;                                                            \
+        const std::int32_t* code = trees.codes;                                                          \
+        const std::size_t next_target = trees.next_target;                                               \
+        for (std::size_t i = 0; i < n_rows; ++i, ++offset) {                                             \
+            Numbers sum[kVectors];                                                                       \
+            std::memcpy(sum, sums + i, sizeof(sum));                                                     \
+            double y = 0.0;                                                                              \
+            std::size_t first = 0;                                                                       \
+            if constexpr (Terms > 1) y = *number, number += next_target;                                 \
+            else first = static_cast<std::size_t>(*code) * TableLine::kSize, code += next_target;        \
+            _Pragma("GCC unroll 8") for (std::size_t t = 0; t < Trees; ++t) {                            \
+                const char* at = reinterpret_cast<const char*>(line[t] + offset[t * kTile] + first);     \
+                double weight = 1.0;                                                                     \
+                if constexpr (IsWeighted) {                                                              \
+                    weight = trees.row_weight ? trees.weight[t] * trees.row_weight[i] : trees.weight[t]; \
+                }                                                                                        \
+                _Pragma("GCC unroll 4") for (std::size_t k = 0; k < kVectors; ++k, at += BYTES) {        \
+                    Numbers part, term;                                                                  \
+                    std::memcpy(&part, at, BYTES);                                                       \
+                    if constexpr (Terms > 1) part = part * y;                                            \
+                    if constexpr (Terms > 2) {                                                           \
+                        std::memcpy(&term, at + sizeof(TableLine), BYTES);                               \
+                        part = part + term * (y * y);                                                    \
+                    }                                                                                    \
+                    if constexpr (Terms > 1) {                                                           \
+                        std::memcpy(&term, at + (Terms - 1) * sizeof(TableLine), BYTES);                 \
+                        part = part + term;                                                              \
+                    }                                                                                    \
+                    if constexpr (IsWeighted) part = part * weight;                                      \
+                    sum[k] = sum[k] + part;                                                              \
+                }                                                                                        \
+            }                                                                                            \
+            std::memcpy(sums + i, sum, sizeof(sum));                                                     \
+        }                                                                                                \
     }
 TRUEWOOD_LOOK_UP(look_up_16, , 16)
 #if defined(__x86_64__)
 TRUEWOOD_LOOK_UP(look_up_avx2, __attribute__((target("avx2"))), 32)
-TRUEWOOD_LOOK_UP(look_up_avx512, __attribute__((target("avx512f"))), 64)
+TRUEWOOD_LOOK_UP(look_up_avx512, __attribute__((target("avx512f,avx512bw"))), 64)
 #endif
 #undef TRUEWOOD_LOOK_UP
 
-template <std::size_t Terms, std::size_t Lines>
-void look_up(const LookedUpTree* trees, std::size_t n_trees, std::size_t n_rows, std::size_t n_lines, TableLine* sums) {
+template <std::size_t Trees, std::size_t Terms, bool IsWeighted>
+void look_up(const LookedUpTrees& trees, std::size_t n_rows, TableLine* sums) {
 #if defined(__x86_64__)
-    if (has_avx512()) return look_up_avx512<Terms, Lines>(trees, n_trees, n_rows, n_lines, sums);
-    if (has_avx2()) return look_up_avx2<Terms, Lines>(trees, n_trees, n_rows, n_lines, sums);
+    if (has_avx512()) return look_up_avx512<Trees, Terms, IsWeighted>(trees, n_rows, sums);
+    if (has_avx2()) return look_up_avx2<Trees, Terms, IsWeighted>(trees, n_rows, sums);
 #endif
-    look_up_16<Terms, Lines>(trees, n_trees, n_rows, n_lines, sums);
+    look_up_16<Trees, Terms, IsWeighted>(trees, n_rows, sums);
 }
 #else
-template <std::size_t Terms, std::size_t Lines>
-void look_up(const LookedUpTree* trees, std::size_t n_trees, std::size_t n_rows, std::size_t n_lines, TableLine* sums) {
-    for (std::size_t i = 0; i < n_rows; ++i, sums += n_lines) {
-        for (std::size_t t = 0; t < n_trees; ++t) {
-            const LookedUpTree& tree = trees[t];
-            const double weight = tree.weigh(i), y = Terms > 1 ? tree.numbers[i * tree.next_target] : 0.0;
-            const TableLine* at = tree.find(i);
-            for (std::size_t k = 0; k < Lines * TableLine::kSize; ++k) {
-                const auto term = [&](std::size_t number) {
-                    return at[number * tree.next_term + k / TableLine::kSize].value[k % TableLine::kSize];
-                };
-                double part = term(0);
+template <std::size_t Trees, std::size_t Terms, bool IsWeighted>
+void look_up(const LookedUpTrees& trees, std::size_t n_rows, TableLine* sums) {
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        const double y = Terms > 1 ? trees.numbers[i * trees.next_target] : 0.0;
+        const std::size_t code = Terms > 1 ? 0 : static_cast<std::size_t>(trees.codes[i * trees.next_target]);
+        for (std::size_t t = 0; t < Trees; ++t) {
+            const double* at = trees.line[t] + trees.offset[t * kTile + i] + code * TableLine::kSize;
+            const double weight = trees.row_weight ? trees.weight[t] * trees.row_weight[i] : trees.weight[t];
+            for (std::size_t k = 0; k < TableLine::kSize; ++k) {
+                double part = at[k];
                 if (Terms > 1) part = part * y;
-                if (Terms > 2) part = part + term(1) * (y * y);
-                if (Terms > 1) part = part + term(Terms - 1);
-                sums[k / TableLine::kSize].value[k % TableLine::kSize] += part * weight;
+                if (Terms > 2) part = part + at[TableLine::kSize + k] * (y * y);
+                if (Terms > 1) part = part + at[(Terms - 1) * TableLine::kSize + k];
+                sums[i].value[k] += part * weight;
             }
         }
     }
@@ -173,9 +189,8 @@ public:
     LookUpPass(const TreesAndRows& inputs, const InfluenceOutput& out, std::size_t n_threads)
         : inputs_(inputs),
           out_(out),
-          n_lines_(count_lines(inputs.n_features)),
-          block_(std::min(kMostRows, std::max<std::size_t>(16, (out.n_rows + n_threads - 1) / n_threads))),
-          n_blocks_((out.n_rows + block_ - 1) / block_),
+          first_tile_(static_cast<std::size_t>(out.first) / kTile),
+          n_tiles_((static_cast<std::size_t>(out.first) + out.n_rows + kTile - 1) / kTile - first_tile_),
           workers_(n_threads) {}
 
     // Whether tables pay off for trees of at most `most_nodes` nodes.
@@ -192,105 +207,158 @@ public:
         return n_terms * count_lines(inputs.n_features) * sizeof(TableLine);
     }
 
-    // Starts a batch of trees.
-    void start(std::size_t n_trees) {
-        tables_.resize(std::max(tables_.size(), n_trees));
+    // Starts a batch of trees with at most `most_leaves` leaves.
+    void start(std::size_t n_trees, std::size_t most_leaves) {
         n_trees_ = n_trees;
-        if (n_blocks_ * block_ * n_trees <= n_leaves_) return;
-        n_leaves_ = n_blocks_ * block_ * n_trees;
-        leaves_.reset(new std::uint16_t[n_leaves_]);  // not zeroed, unlike a vector
+        leaf_bytes_ = most_leaves <= 256 ? 1 : 2;
+        tables_.resize(std::max(tables_.size(), n_trees));
+        const std::size_t n_bytes = n_tiles_ * n_trees * kTile * leaf_bytes_;
+        if (n_bytes <= n_bytes_) return;
+        n_bytes_ = n_bytes;
+        leaves_.reset(new unsigned char[n_bytes]);  // not zeroed, unlike a vector
     }
 
-    // Stores the leaves, by place, of n rows from row `from` on in tree k of the batch. Threads may store different
-    // rows.
-    void keep_leaves(std::size_t k, std::size_t from, std::size_t n, const std::int32_t* leaves) {
-        const auto first = static_cast<std::size_t>(out_.first), last = std::min(from + n, first + out_.n_rows);
-        for (std::size_t row = std::max(from, first); row < last;) {
-            const std::size_t end = std::min(last, first + ((row - first) / block_ + 1) * block_);
-            std::uint16_t* into = leaves_.get() + place(k, row - first);
-            for (; row < end; ++row) *into++ = static_cast<std::uint16_t>(leaves[row - from]);
-        }
+    // Stores the leaves in tree k of the batch of the tile that starts with row `from`. Threads may store different
+    // tiles.
+    void keep_leaves(std::size_t k, std::size_t from, const std::uint16_t* leaves) {
+        const std::size_t tile = from / kTile;
+        if (tile < first_tile_ || tile >= first_tile_ + n_tiles_) return;
+        unsigned char* into = find_leaves(tile - first_tile_, k);
+        if (leaf_bytes_ == 2) std::memcpy(into, leaves, 2 * kTile);
+        else std::transform(leaves, leaves + kTile, into, [](auto leaf) { return static_cast<unsigned char>(leaf); });
     }
 
     // Makes the table of tree k of the batch. Threads may make different tables.
-    void make_table(std::size_t k, const Structure& tree, const RowTerms& terms) {
-        tables_[k].make(tree, terms, inputs_.target, inputs_.n_features);
+    void make_table(std::size_t w, std::size_t k, const Structure& tree, const std::vector<std::int32_t>& leaf_place,
+                    const RowTerms& terms) {
+        tables_[k].make(tree, leaf_place, terms, inputs_.target, inputs_.n_features, workers_[w].sums);
     }
 
     // Adds the influence on all trees of the batch, which starts with tree number `start`.
     void add(std::size_t start, ThreadTeam& team) {
-        team.run(n_blocks_, [&](std::size_t w, std::size_t item, InterruptPoller& poller) {
-            const std::size_t first = item * block_, n_rows = std::min(block_, out_.n_rows - first);
-            const std::size_t n_features = inputs_.n_features;
-            double* out = out_.eval_influence + first * n_features;
-            std::vector<TableLine>& sums = workers_[w];
-            sums.assign(n_rows * n_lines_, TableLine{});
-            for (std::size_t i = 0; i < n_rows; ++i) {
-                std::copy_n(out + i * n_features, n_features, sums[i * n_lines_].value);
-            }
-            poller.count(static_cast<std::int64_t>(n_rows * n_trees_));
-            for (std::size_t k = 0; k < n_trees_;) {
-                LookedUpTree several[kTrees];
-                std::size_t n = 0;
-                const std::size_t n_terms = tables_[k].n_terms();
-                for (; n < kTrees && k < n_trees_ && tables_[k].n_terms() == n_terms; ++n, ++k) {
-                    several[n] = look_at(start + k, k, first);
+        team.run((n_tiles_ + kTiles - 1) / kTiles, [&](std::size_t w, std::size_t item, InterruptPoller& poller) {
+            Worker& worker = workers_[w];
+            const std::size_t first = item * kTiles, n_tiles = std::min(kTiles, n_tiles_ - first);
+            worker.sums.assign(n_tiles * n_lines() * kTile, TableLine{});
+            worker.offset.resize(n_tiles * LookedUpTrees::kMost * kTile);
+            copy_sums(
+                first, n_tiles, [&](double* out, double* sums, std::size_t n) { std::copy_n(out, n, sums); }, worker);
+            for (std::size_t k = 0, n; k < n_trees_; k += n) {
+                n = count_alike(start, k);
+                poller.count(static_cast<std::int64_t>(n * n_tiles * kTile));
+                for (std::size_t tile = 0; tile < n_tiles; ++tile) find_offsets(first + tile, k, n, tile, worker);
+                for (std::size_t line = 0; line < n_lines(); ++line) {
+                    for (std::size_t tile = 0; tile < n_tiles; ++tile) add_line(start, k, n, line, first, tile, worker);
                 }
-                if (inputs_.target.has_classes()) add_lines<1>(several, n, n_rows, sums.data());
-                else if (n_terms == 2) add_lines<2>(several, n, n_rows, sums.data());
-                else add_lines<3>(several, n, n_rows, sums.data());
             }
-            for (std::size_t i = 0; i < n_rows; ++i) {
-                std::copy_n(sums[i * n_lines_].value, n_features, out + i * n_features);
-            }
+            copy_sums(
+                first, n_tiles, [&](double* out, double* sums, std::size_t n) { std::copy_n(sums, n, out); }, worker);
         });
     }
 
 private:
-    // Maximum number of rows in a block, whose sums should fit into the cache, and number of trees to pass at once.
-    static constexpr std::size_t kMostRows = 1024, kTrees = 8;
+    // Number of tiles that use the tables of some trees before the next trees.
+    static constexpr std::size_t kTiles = 2;
     // Wider rows, and larger tables, are left to InfluencePass.
     static constexpr std::size_t kMostLines = 8, kTableLines = std::size_t{1} << 14;
 
+    struct Worker {
+        std::vector<TableLine> sums;        // (tile, line, row)
+        std::vector<std::uint16_t> offset;  // (tile, tree, row)
+    };
+
     const TreesAndRows& inputs_;
     const InfluenceOutput& out_;
-    std::size_t n_lines_;
-    std::size_t block_, n_blocks_;  // rows per block
-    std::size_t n_trees_ = 0, n_leaves_ = 0;
+    std::size_t first_tile_, n_tiles_;
+    std::size_t n_trees_ = 0, leaf_bytes_ = 0, n_bytes_ = 0;
     std::vector<LeafTable> tables_;
-    std::unique_ptr<std::uint16_t[]> leaves_;      // (block of rows, tree, row)
-    std::vector<std::vector<TableLine>> workers_;  // sums of a block of rows
+    std::unique_ptr<unsigned char[]> leaves_;  // (tile, tree, row), in numbers of leaf_bytes_
+    std::vector<Worker> workers_;
 
-    std::size_t place(std::size_t k, std::size_t row) const {
-        return (row / block_ * n_trees_ + k) * block_ + row % block_;
+    std::size_t n_lines() const { return count_lines(inputs_.n_features); }
+    unsigned char* find_leaves(std::size_t tile, std::size_t k) const {
+        return leaves_.get() + (tile * n_trees_ + k) * kTile * leaf_bytes_;
     }
-
-    // Tree number t, which is tree k of the batch.
-    LookedUpTree look_at(std::size_t t, std::size_t k, std::size_t first) const {
-        const Target& target = inputs_.target;
-        const std::size_t row = static_cast<std::size_t>(out_.first) + first;
-        const bool has_classes = target.has_classes();
-        return {tables_[k].lines(),
-                tables_[k].stride(),
-                n_lines_,
-                leaves_.get() + place(k, first),
-                has_classes ? nullptr : target.numbers + row * target.stride + inputs_.column[t],
-                has_classes ? target.codes + row : nullptr,
-                has_classes ? 1 : target.stride,
-                out_.weigh_tree(t),
-                target.row_weight ? target.row_weight + row : nullptr};
+    // The first row of a tile, and the end of its rows, whose influence is computed.
+    std::size_t first_row(std::size_t tile) const {
+        return std::max((first_tile_ + tile) * kTile, static_cast<std::size_t>(out_.first));
     }
-
-    template <std::size_t Terms>
-    void add_lines(LookedUpTree* trees, std::size_t n_trees, std::size_t n_rows, TableLine* sums) const {
-        for (std::size_t done = 0; done < n_lines_;) {
-            const std::size_t n = n_lines_ - done >= 4 ? 4 : n_lines_ - done >= 2 ? 2 : 1;
-            if (n == 4) look_up<Terms, 4>(trees, n_trees, n_rows, n_lines_, sums + done);
-            else if (n == 2) look_up<Terms, 2>(trees, n_trees, n_rows, n_lines_, sums + done);
-            else look_up<Terms, 1>(trees, n_trees, n_rows, n_lines_, sums + done);
-            for (std::size_t k = 0; k < n_trees; ++k) trees[k].lines += n;
-            done += n;
+    std::size_t end_row(std::size_t tile) const {
+        return std::min((first_tile_ + tile + 1) * kTile, static_cast<std::size_t>(out_.first) + out_.n_rows);
+    }
+    // Calls copy(influence, sums, n) for each row and line of some tiles.
+    template <class Copy>
+    void copy_sums(std::size_t first, std::size_t n_tiles, const Copy& copy, Worker& worker) const {
+        const std::size_t n_features = inputs_.n_features;
+        for (std::size_t tile = 0; tile < n_tiles; ++tile) {
+            const std::size_t begin = (first_tile_ + first + tile) * kTile;
+            for (std::size_t row = first_row(first + tile); row < end_row(first + tile); ++row) {
+                double* out = out_.eval_influence + (row - static_cast<std::size_t>(out_.first)) * n_features;
+                for (std::size_t line = 0; line < n_lines(); ++line, out += TableLine::kSize) {
+                    copy(out, worker.sums[(tile * n_lines() + line) * kTile + row - begin].value,
+                         std::min(TableLine::kSize, n_features - line * TableLine::kSize));
+                }
+            }
         }
+    }
+    // How many trees of the batch, from tree k on, can be looked up at once: kMost or 1.
+    std::size_t count_alike(std::size_t start, std::size_t k) const {
+        if (k + LookedUpTrees::kMost > n_trees_) return 1;
+        for (std::size_t i = 1; i < LookedUpTrees::kMost; ++i) {
+            if (tables_[k + i].n_terms() != tables_[k].n_terms() ||
+                inputs_.column[start + k + i] != inputs_.column[start + k]) {
+                return 1;
+            }
+        }
+        return LookedUpTrees::kMost;
+    }
+
+    // Finds the offsets of the leaves in n trees from tree k on, for a tile that is number `into` of the worker's.
+    void find_offsets(std::size_t tile, std::size_t k, std::size_t n, std::size_t into, Worker& worker) const {
+        std::uint16_t* offset = worker.offset.data() + into * LookedUpTrees::kMost * kTile;
+        const auto per_leaf = static_cast<std::uint16_t>(tables_[k].n_terms() * TableLine::kSize);
+        const unsigned char* leaves = find_leaves(tile, k);
+        const auto multiply = [=](std::uint16_t leaf) { return static_cast<std::uint16_t>(leaf * per_leaf); };
+        if (leaf_bytes_ == 1) {
+            std::transform(leaves, leaves + n * kTile, offset, multiply);
+            return;
+        }
+        std::memcpy(offset, leaves, n * kTile * 2);
+        std::transform(offset, offset + n * kTile, offset, multiply);
+    }
+
+    // Adds the influence of a line of features, for n trees from tree k on, to the worker's sums of a tile.
+    void add_line(std::size_t start, std::size_t k, std::size_t n, std::size_t line, std::size_t first,
+                  std::size_t tile, Worker& worker) const {
+        const Target& target = inputs_.target;
+        const bool has_classes = target.has_classes();
+        const std::size_t row = first_row(first + tile), begin = row - (first_tile_ + first + tile) * kTile;
+        LookedUpTrees trees;
+        for (std::size_t i = 0; i < LookedUpTrees::kMost; ++i) {
+            const std::size_t tree = k + std::min(i, n - 1);
+            trees.line[i] = tables_[tree].line(line);
+            trees.weight[i] = out_.weigh_tree(start + tree);
+        }
+        trees.offset = worker.offset.data() + tile * LookedUpTrees::kMost * kTile + begin;
+        trees.numbers = has_classes ? nullptr : target.numbers + row * target.stride + inputs_.column[start + k];
+        trees.codes = has_classes ? target.codes + row : nullptr;
+        trees.next_target = has_classes ? 1 : target.stride;
+        trees.row_weight = target.row_weight ? target.row_weight + row : nullptr;
+        const std::size_t n_rows = end_row(first + tile) - row, n_terms = has_classes ? 1 : tables_[k].n_terms();
+        TableLine* sums = worker.sums.data() + (tile * n_lines() + line) * kTile + begin;
+        if (n == 1) look_up<1>(trees, n_terms, n_rows, sums);
+        else look_up<LookedUpTrees::kMost>(trees, n_terms, n_rows, sums);
+    }
+    template <std::size_t Trees>
+    static void look_up(const LookedUpTrees& trees, std::size_t n_terms, std::size_t n_rows, TableLine* sums) {
+        if (n_terms == 1) look_up<Trees, 1>(trees, n_rows, sums);
+        else if (n_terms == 2) look_up<Trees, 2>(trees, n_rows, sums);
+        else look_up<Trees, 3>(trees, n_rows, sums);
+    }
+    template <std::size_t Trees, std::size_t Terms>
+    static void look_up(const LookedUpTrees& trees, std::size_t n_rows, TableLine* sums) {
+        if (trees.is_weighted()) truewood::look_up<Trees, Terms, true>(trees, n_rows, sums);
+        else truewood::look_up<Trees, Terms, false>(trees, n_rows, sums);
     }
 };
 

@@ -9,6 +9,7 @@
 
 #include "target.hpp"
 #include "threads.hpp"
+#include "tile.hpp"
 #include "tree.hpp"
 
 namespace truewood {
@@ -52,37 +53,69 @@ void add_rows(const Target& target, std::int32_t column, const Leaves& leaves, c
     }
 }
 
-// One of several trees that the same rows are added to.
-struct TreeSums {
-    std::int32_t column;
-    const std::int32_t* leaves;
-    double* sums;
+// A row's weight, and its weighted number.
+struct alignas(16) WeightedNumber {
+    double weight, number;
 };
-constexpr std::size_t kTreesAtOnce = 4;
 
-// Adds n rows to their leaves in up to kTreesAtOnce trees. This second loop exists for speed: each addition to a leaf
-// depends on the previous one, so with one number per row and no squares, interleaving several trees hides the latency.
-template <class Rows>
-void add_rows(const Target& target, const TreeSums* trees, std::size_t n_trees, const Rows& rows, std::size_t n,
-              InterruptPoller& poller) {
-    if (target.has_classes() || target.n_sums() != 2 || n_trees != kTreesAtOnce) {
-        for (std::size_t k = 0; k < n_trees; ++k) {
-            add_rows(target, trees[k].column, trees[k].leaves, rows, n, poller, trees[k].sums);
+// Trees that predict the same column of the target, and that the rows of a tile are added to.
+struct TreeSums {
+    static constexpr std::size_t kMost = 8;
+    const std::uint16_t* leaves;  // (tree, row), kTile rows per tree
+    double* sums[kMost];
+};
+
+// Adds consecutive rows to their leaves in several trees. Target columns with one number per row and no squares have a
+// loop of their own: each addition to a leaf depends on the previous one, and interleaving trees hides the latency.
+class TileSums {
+public:
+    // Starts with n rows and a target column.
+    void start(const Target& target, std::int32_t column, Range rows, std::size_t n) {
+        target_ = &target;
+        column_ = column;
+        rows_ = rows;
+        n_ = n;
+        if (target.has_classes() || target.n_sums() != 2) return;
+        numbers_.resize(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            const double w = target.weight(rows[i]);
+            numbers_[i] = {w, w * target.numbers[static_cast<std::size_t>(rows[i]) * target.stride + column]};
         }
-        return;
     }
-    poller.count(static_cast<std::int64_t>(n * n_trees));
-    for (std::size_t i = 0; i < n; ++i) {
-        const double w = target.weight(rows[i]);
-        const double* y = target.numbers + static_cast<std::size_t>(rows[i]) * target.stride;
-        for (std::size_t k = 0; k < kTreesAtOnce; ++k) {
-            double* at = trees[k].sums + static_cast<std::size_t>(trees[k].leaves[i]) * 2;
-            const double weight = at[0] + w, sum = at[1] + w * y[trees[k].column];
-            at[0] = weight;
-            at[1] = sum;
+    void add(const TreeSums& trees, std::size_t n_trees, InterruptPoller& poller) const {
+        if (target_->has_classes() || target_->n_sums() != 2) {
+            for (std::size_t k = 0; k < n_trees; ++k) {
+                add_rows(*target_, column_, trees.leaves + k * kTile, rows_, n_, poller, trees.sums[k]);
+            }
+            return;
+        }
+        poller.count(static_cast<std::int64_t>(n_ * n_trees));
+        if (n_trees == TreeSums::kMost) return add_numbers<TreeSums::kMost>(trees.leaves, trees.sums);
+        for (std::size_t k = 0; k < n_trees; ++k) add_numbers<1>(trees.leaves + k * kTile, trees.sums + k);
+    }
+
+private:
+    const Target* target_ = nullptr;
+    std::int32_t column_ = 0;
+    Range rows_{0};
+    std::size_t n_ = 0;
+    std::vector<WeightedNumber> numbers_;
+
+    template <std::size_t Trees>
+    void add_numbers(const std::uint16_t* leaves, double* const* given) const {
+        double* sums[Trees];
+        std::copy_n(given, Trees, sums);
+        for (const WeightedNumber row : numbers_) {
+            for (std::size_t k = 0; k < Trees; ++k) {
+                double* at = sums[k] + std::size_t{2} * leaves[k * kTile];
+                const double weight = at[0] + row.weight, sum = at[1] + row.number;
+                at[0] = weight;
+                at[1] = sum;
+            }
+            ++leaves;
         }
     }
-}
+};
 
 // Adds the sums of a chunk to those of earlier chunks, and resets the chunk.
 inline void add_chunk(std::vector<double>& chunk, double* sums) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "joint_effects.hpp"
 #include "matrix.hpp"
@@ -51,14 +52,16 @@ public:
                      JointScratch& scratch, const JointEffects& out) const = 0;
 };
 
-// Finds the leaves of a block of rows in a small tree. Many trees share the columns of a block: all trees first add
-// their splits, and then each tree packs its own.
+// Finds the leaves of a block of rows in a small tree, numbered from left to right. Many trees share the columns of a
+// block: all trees first add their splits, and then each tree packs its own.
 class SmallTreeFinder : public TreeHolder {
 public:
     virtual void add_splits(TileColumns& columns) const = 0;
     virtual void pack_splits(const TileColumns& columns) = 0;
-    virtual void find(const TileColumns& columns, const Block& block, InterruptPoller& poller,
-                      std::int32_t* leaves) const = 0;
+    // `leaves` has room for kTile.
+    virtual void find(const Block& block, InterruptPoller& poller, std::uint16_t* leaves) const = 0;
+    // The place of each leaf.
+    virtual const std::vector<std::int32_t>& leaf_place() const = 0;
 };
 
 // Copies the rows of a block for small trees.
@@ -66,7 +69,6 @@ class BlockLoader {
 public:
     virtual ~BlockLoader() = default;
     virtual void load(const TileColumns& columns, Block& block) const = 0;
-    virtual std::size_t row_size() const = 0;  // in bytes
 };
 
 // Common base of the finders for one type of rows.

@@ -19,7 +19,7 @@ inline bool has_avx2() {
     return has;
 }
 inline bool has_avx512() {
-    static const bool has = __builtin_cpu_supports("avx512f");
+    static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
     return has;
 }
 

@@ -19,7 +19,7 @@ struct Target {
     const double* largest = nullptr;        // largest absolute value of each column; needed for scores
 
     bool has_classes() const { return codes != nullptr; }
-    // All columns of the target, also if a node has the value of one of them.
+    // All columns of the target, even if a node has the value of one of them.
     std::size_t n_target_columns() const { return has_classes() ? n_columns : stride; }
     double weight(std::int64_t row) const { return row_weight ? row_weight[row] : 1.0; }
     // Sums per node: the weight, one sum per column, and perhaps one per squared column.

@@ -17,87 +17,151 @@ struct Range {
     std::int64_t operator[](std::size_t k) const { return first + static_cast<std::int64_t>(k); }
 };
 
-// Rows per tile. A tile is stored column by column, and each column is four vectors of 32 bytes.
-constexpr std::size_t kTile = 32;
+// Most rows in a tile, which is stored column by column.
+constexpr std::size_t kTile = 512;
 
-// Rows, and their values in tiles.
-struct Block {
-    Range rows;
-    std::size_t n;
-    std::vector<float> tiles;  // empty if tiles are not used
+// A column of a tile as codes: the number of thresholds below each value, less an offset because codes are signed. A
+// value is above a threshold if its code is above that of the threshold.
+class TileColumn {
+public:
+    // Missing values are below all thresholds, or above all.
+    TileColumn(std::int32_t feature, bool missing_above) : feature_(feature), missing_above_(missing_above) {}
+
+    void add(double threshold) { cuts_.push_back(threshold); }
+    // Prepares searches, which start with a table of equally wide cells, so that only the thresholds of a cell are
+    // left.
+    void sort() {
+        std::sort(cuts_.begin(), cuts_.end());
+        cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
+        n_cuts_ = cuts_.size();
+        const double n_cells = static_cast<double>(2 * n_cuts_), scale = n_cells / (cuts_.back() - cuts_.front());
+        last_cell_ = n_cells - 1;
+        low_ = cuts_.front();
+        scale_ = std::isfinite(scale) ? scale : 0.0;
+        first_.assign(2 * n_cuts_ + 1, 0);
+        for (const double cut : cuts_) ++first_[static_cast<std::size_t>(find_cell(cut)) + 1];
+        n_in_cell_ = *std::max_element(first_.begin(), first_.end());
+        for (std::size_t k = 1; k < first_.size(); ++k) first_[k] += first_[k - 1];
+        cuts_.insert(cuts_.end(), n_in_cell_, std::numeric_limits<double>::infinity());
+    }
+
+    std::int32_t feature() const { return feature_; }
+    std::size_t n_cuts() const { return n_cuts_; }
+    template <class Code>
+    Code code(double threshold) const {
+        return shift<Code>(std::lower_bound(cuts_.begin(), cuts_.end(), threshold) - cuts_.begin());
+    }
+
+    // Finds the codes of n values. Searches for all of them at once, so that steps do not depend on each other.
+    template <class Code>
+    void find_codes(const double* x, std::size_t n, Code* codes) const {
+        std::uint32_t place[kTile];
+        for (std::size_t i = 0; i < n; ++i) place[i] = static_cast<std::uint32_t>(find_cell(x[i]));
+        for (std::size_t i = 0; i < n; ++i) place[i] = first_[place[i]];
+        for (std::size_t left = n_in_cell_; left > 0;) {
+            const auto half = static_cast<std::uint32_t>(left - left / 2);
+            const double* middle = cuts_.data() + half - 1;
+            for (std::size_t i = 0; i < n; ++i) {
+                place[i] += half * static_cast<std::uint32_t>(middle[place[i]] < x[i]);  // no branch to predict
+            }
+            left -= half;
+        }
+        for (std::size_t i = 0; i < n; ++i) codes[i] = shift<Code>(place[i]);
+        if (!missing_above_) return;
+        for (std::size_t i = 0; i < n; ++i) codes[i] = std::isnan(x[i]) ? shift<Code>(n_cuts_) : codes[i];
+    }
+
+private:
+    std::int32_t feature_;
+    bool missing_above_;
+    std::vector<double> cuts_;  // thresholds, then n_in_cell_ times infinity
+    std::size_t n_cuts_ = 0, n_in_cell_ = 0;
+    std::vector<std::uint32_t> first_;  // number of thresholds in earlier cells
+    double low_ = 0.0, scale_ = 0.0, last_cell_ = 0.0;
+
+    // Never decreases as x grows, so that all thresholds in earlier cells are below x. NaN is in the first cell.
+    std::int32_t find_cell(double x) const {
+        const double cell = (x - low_) * scale_, not_below = cell > 0 ? cell : 0.0;
+        return static_cast<std::int32_t>(not_below < last_cell_ ? not_below : last_cell_);
+    }
+    template <class Code, class Number>
+    static Code shift(Number number) {
+        return static_cast<Code>(static_cast<std::int32_t>(number) + std::numeric_limits<Code>::min());
+    }
 };
 
-// The columns that trees split on. Floats are copied. A double is replaced by the number of thresholds below it, which
-// fits into a float and compares with thresholds in the same way.
+// Rows, and their codes: column by column, kTile each.
+struct Block {
+    Range rows;
+    std::size_t n;  // at most kTile
+    std::vector<std::int8_t> bytes;
+    std::vector<std::int16_t> words;
+
+    std::vector<std::int8_t>& codes(std::int8_t) { return bytes; }
+    std::vector<std::int16_t>& codes(std::int16_t) { return words; }
+    const std::int8_t* codes(std::int8_t) const { return bytes.data(); }
+    const std::int16_t* codes(std::int16_t) const { return words.data(); }
+};
+
+// The columns that trees split on. Where some splits send missing values left and others right, there are two columns.
 class TileColumns {
 public:
-    void add(std::int32_t feature, double threshold) {
-        if (static_cast<std::size_t>(feature) >= column_.size())
-            column_.resize(static_cast<std::size_t>(feature) + 1, -1);
-        std::int32_t& column = column_[static_cast<std::size_t>(feature)];
-        if (column < 0) {
-            column = static_cast<std::int32_t>(features_.size());
-            features_.push_back(feature);
-            cuts_.emplace_back();
+    void add(std::int32_t feature, double threshold, bool missing_right) {
+        const std::size_t key = 2 * static_cast<std::size_t>(feature) + missing_right;
+        if (key >= number_.size()) number_.resize(key + 1, -1);
+        if (number_[key] < 0) {
+            number_[key] = static_cast<std::int32_t>(columns_.size());
+            columns_.emplace_back(feature, missing_right);
         }
-        cuts_[static_cast<std::size_t>(column)].push_back(threshold);
+        columns_[static_cast<std::size_t>(number_[key])].add(threshold);
         ++n_splits_;
     }
-    void sort(std::size_t column) {
-        std::vector<double>& cuts = cuts_[column];
-        std::sort(cuts.begin(), cuts.end());
-        cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-    }
+    void sort(std::size_t column) { columns_[column].sort(); }
 
-    std::size_t size() const { return features_.size(); }
-    // Whether there are enough splits to make the search for every double worthwhile.
-    bool are_worth_a_search() const { return n_splits_ >= 4 * features_.size() && n_splits_ < (std::size_t{1} << 24); }
-    std::size_t column(std::int32_t feature) const {
-        return static_cast<std::size_t>(column_[static_cast<std::size_t>(feature)]);
+    std::size_t size() const { return columns_.size(); }
+    const TileColumn& operator[](std::size_t column) const { return columns_[column]; }
+    std::size_t find(std::int32_t feature, bool missing_right) const {
+        return static_cast<std::size_t>(number_[2 * static_cast<std::size_t>(feature) + missing_right]);
     }
-    // The number that replaces a threshold.
-    float code(std::int32_t, float threshold) const { return threshold; }
-    float code(std::int32_t feature, double threshold) const {
-        const std::vector<double>& cuts = cuts_[column(feature)];
-        return static_cast<float>(std::lower_bound(cuts.begin(), cuts.end(), threshold) - cuts.begin());
+    // Bytes per code; 0 if there are too few splits to make tiles worthwhile, or too many thresholds.
+    std::size_t code_size() const {
+        std::size_t most = 0;
+        for (const TileColumn& column : columns_) most = std::max(most, column.n_cuts());
+        if (n_splits_ < 4 * size()) return 0;
+        return most < (1 << 8) ? 1 : most < (1 << 16) ? 2 : 0;
     }
 
     // Copies the rows of a block.
     template <class Matrix>
     void load(const Matrix& matrix, Block& block) const {
-        using T = typename Matrix::Value;
-        block.tiles.resize((block.n + kTile - 1) / kTile * kTile * size());
-        float* into = block.tiles.data();
-        for (std::size_t start = 0; start < block.n; start += kTile) {
-            const std::size_t n_here = std::min(kTile, block.n - start);
-            for (std::size_t c = 0; c < size(); ++c, into += kTile) {
-                T x[kTile] = {};
-                for (std::size_t i = 0; i < n_here; ++i) x[i] = matrix.row(block.rows[start + i])[features_[c]];
-                put(cuts_[c], x, into);
-            }
-        }
+        const std::size_t n_bytes = code_size();
+        if (n_bytes == 1) load<std::int8_t>(matrix, block);
+        else if (n_bytes == 2) load<std::int16_t>(matrix, block);
     }
 
 private:
-    std::vector<std::int32_t> column_;    // column of each feature; -1 if no tree splits on it
-    std::vector<std::int32_t> features_;  // feature of each column
-    std::vector<std::vector<double>> cuts_;
+    // Rows to copy at once, which should fit into the cache.
+    static constexpr std::size_t kRows = 64;
+    static_assert(kTile % kRows == 0);
+
+    std::vector<std::int32_t> number_;  // of each (feature, direction of missing values); -1 if no tree splits on it
+    std::vector<TileColumn> columns_;
     std::size_t n_splits_ = 0;
 
-    static void put(const std::vector<double>&, const float* x, float* into) { std::copy(x, x + kTile, into); }
-    // Searches for all values of a tile at once, so that steps do not depend on each other.
-    static void put(const std::vector<double>& cuts, const double* x, float* into) {
-        std::uint32_t place[kTile] = {};
-        for (std::size_t n = cuts.size(); n > 0;) {
-            const auto half = static_cast<std::uint32_t>(n - n / 2);
-            const double* middle = cuts.data() + half - 1;
-            for (std::size_t i = 0; i < kTile; ++i) {
-                place[i] += half * static_cast<std::uint32_t>(middle[place[i]] < x[i]);  // no branch to predict
+    template <class Code, class Matrix>
+    void load(const Matrix& matrix, Block& block) const {
+        std::vector<Code>& codes = block.codes(Code{});
+        codes.resize(size() * kTile);
+        double x[kRows];
+        for (std::size_t start = 0; start < block.n; start += kRows) {
+            const std::size_t n_here = std::min(kRows, block.n - start);
+            for (std::size_t c = 0; c < size(); ++c) {
+                const std::int32_t feature = columns_[c].feature();
+                for (std::size_t i = 0; i < n_here; ++i) {
+                    x[i] = static_cast<double>(matrix.row(block.rows[start + i])[feature]);
+                }
+                columns_[c].find_codes(x, n_here, codes.data() + c * kTile + start);
             }
-            n -= half;
-        }
-        for (std::size_t i = 0; i < kTile; ++i) {
-            into[i] = std::isnan(x[i]) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(place[i]);
         }
     }
 };

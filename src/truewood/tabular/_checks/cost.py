@@ -177,9 +177,11 @@ def _check_memory(cost: Cost, n_rows: int) -> None:
     n_bytes, there = cost.find_bytes(n_rows), _find_memory()
     if there is not None and n_bytes > there:
         classes = f" and {cost.n_classes} classes" if cost.task == "classification" else ""
+        n_folds = None if cost.is_out_of_bag else cost.settings.count_folds()
+        folds = "" if n_folds is None else f" in each of {count(n_folds, 'fold')}"
         raise TableError(
             Message(
-                f"{cost.settings.count_trees():,} trees for {count(n_rows, 'row')}{classes} may take "
+                f"{cost.settings.count_trees():,} trees{folds} for {count(n_rows, 'row')}{classes} may take "
                 f"{n_bytes / 2**30:.1f} GiB, but this machine has {there / 2**30:.1f} GiB.",
                 "Use fewer rows or trees, or limit their size with {min_samples_leaf} or {max_depth}.",
                 min_samples_leaf=20,

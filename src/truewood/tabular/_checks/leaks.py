@@ -1,8 +1,8 @@
 """Find columns that nearly determine the target: possible target leakage.
 
-A column determines the target as far as neighboring rows in its order (or rows of the same level, for a category) have
-the same target. With D the mean of half the squared target differences between such neighbors, and V the variance of
-the target,
+A column determines the target to the extent that neighboring rows in its order (or rows of the same level, for a
+category) have the same target. With D the mean of half the squared target differences between such neighbors, and V the
+variance of the target,
 
     share = 1 - D / V
 

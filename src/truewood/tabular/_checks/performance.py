@@ -146,11 +146,13 @@ def check_quality(
     )
     if is_noise or not has_test:
         together = f"; all columns together p = {format_p_value(total_p_value)}" if has_test else ""
-        messages.warn(f"the model is no better than chance ({tested}{together}), so its importances are meaningless")
+        messages.warn(
+            f"the model is not significantly better than chance ({tested}{together}), so do not rely on its importances"
+        )
         return
     text = (
-        f"the model is no better than chance ({tested}), although its splits hold up on evaluation rows (p = "
-        f"{format_p_value(total_p_value)})"
+        f"the model is not significantly better than chance ({tested}), although its splits hold up on evaluation rows "
+        f"(p = {format_p_value(total_p_value)})"
     )
     hint = "The trees may be too deep for a weak signal; try {max_depth}"
     messages.warn(Message(f"{text}.", hint, max_depth=3) if may_be_too_deep else text)

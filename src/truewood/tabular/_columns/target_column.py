@@ -105,7 +105,7 @@ def _check_target(column: Column) -> None:
     text = f"column {quote(column.name)} ({counts}) {WHY_NO_TARGET[column.dtype]}; choose another target."
     hint = ""
     if column.dtype != IDENTIFIER or pd.api.types.is_numeric_dtype(column.values.dtype):
-        hint = "To predict it anyway, pass {task}"
+        hint = "To predict it anyway, use {task}"
     task = "regression" if column.dtype == IDENTIFIER else "classification"
     raise TableError(Message(text, hint, task=task), "target")
 
@@ -173,7 +173,7 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
 
 def _hint_regression(text: str, is_number: bool) -> str:
     """Suggest regression for numbers."""
-    return Message(text, "To predict numbers, pass {task}", task="regression") if is_number else text
+    return Message(text, "To predict numbers, use {task}", task="regression") if is_number else text
 
 
 def _join_rare(labels: NDArray[Any], classes: NDArray[Any], counts: NDArray[np.int64]) -> tuple[NDArray[Any], int]:
@@ -197,7 +197,7 @@ def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
             Message(
                 f"for regression, column {quote(column.name)} must contain only numbers, but contains other values, "
                 f"such as {quote(str(given[is_odd].iloc[0]))}, in {is_odd.sum():,} of {len(given):,} rows.",
-                "To predict classes, pass {task}" if is_odd.all() else "Remove these rows, or pass {task}.",
+                "To predict classes, use {task}" if is_odd.all() else "Remove these rows, or use {task}.",
                 task="classification",
             ),
             "target",

@@ -35,8 +35,8 @@ class FitSettings:
     ----------
     model : {"random-forest", "extra-trees", "xgboost", "lightgbm", "catboost", "hist-gradient-boosting"}, \
 default="random-forest"
-        The model. Forests are scored on out-of-bag rows; boosted trees, and forests with `groups`, are scored by
-        cross-validation.
+        The model. Forests are scored on out-of-bag rows unless `groups`, `cv` or `test_size` is given; boosted trees
+        are scored by cross-validation unless `test_size` is given.
     n_estimators : int, default=None
         Number of trees; None means 500 for forests and 200 for boosting.
     max_depth : int, default=None
@@ -51,7 +51,8 @@ default="random-forest"
         Number of rows to use, drawn at random; "all" means all. None means all, or fewer if the fit would take more
         than 2 minutes on one core or its trees more than 4 GiB.
     cv : int, default=None
-        Number of folds; None means 5 for models that are scored by cross-validation.
+        Number of folds; forests are then scored by cross-validation, too. None means 5 for boosted trees or with
+        `groups`, unless `test_size` is given.
     test_size : float, default=None
         Fraction of rows to hold out; the model is then fit once, to the other rows, and scored on the held-out rows.
         None means no such split.
@@ -93,7 +94,7 @@ default="random-forest"
         if self.cv is not None and self.test_size is not None:
             raise TableError(
                 Message(
-                    "cannot be combined with a single split.",
+                    "cannot be combined with a train/test split.",
                     "Got {cv} and {test_size}; pass only one.",
                     cv=self.cv,
                     test_size=self.test_size,

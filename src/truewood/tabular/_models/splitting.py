@@ -16,7 +16,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from truewood._formatting import quote
+from truewood._formatting import count, quote
 from truewood._message import Message
 from truewood.tabular._errors import TableError
 from truewood.tabular._models.settings import FitSettings
@@ -63,18 +63,20 @@ def _check_enough(
     if groups is not None:
         n_groups, n_needed = int(groups.max()) + 1, n_folds or 2
         if n_groups < n_needed:
-            raise TableError(f"at least {n_needed} groups are needed to hold out groups, got {n_groups}.", "groups")
+            use = "a train/test split" if n_folds is None else count(n_folds, "fold")
+            raise TableError(f"at least {n_needed} groups are needed for {use}, got {n_groups}.", "groups")
     elif classes is not None and np.bincount(y).min() < 2:
         rare = classes[np.bincount(y).argmin()]
-        raise TableError(
-            Message(
-                f"{settings.model} is scored on held-out rows and needs at least two rows of each class, got one of "
-                f"{quote(str(rare))}.",
-                "To score out-of-bag rows instead, pass {model}.",
-                model="random-forest",
-            ),
-            "model",
+        text = (
+            "a model that is scored on held-out rows needs at least two rows of each class, got one of "
+            f"{quote(str(rare))}."
         )
+        if settings.is_forest:
+            name = "test_size" if settings.cv is None else "cv"
+            hint = f"To score out-of-bag rows instead, leave out {{{name}}}."
+            raise TableError(Message(text, hint, **{name: getattr(settings, name)}), name)
+        hint = "To score out-of-bag rows instead, use {model}."
+        raise TableError(Message(text, hint, model="random-forest"), "model")
     if n_folds is not None and len(y) < n_folds:
         raise TableError(f"must be at most the number of rows, {len(y)}, got {n_folds}.", "cv")
 
