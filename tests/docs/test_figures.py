@@ -149,9 +149,9 @@ def test_the_time_to_the_first_report_is_the_committed_one():
     table = pd.read_csv(ROOT / "experiments" / "tables" / "first_report.csv")[:2]
     install, report = table["seconds"]
     assert f"first command takes {install} seconds" in text
-    assert f"the second {report} seconds" in text
+    assert f"the second takes {report} seconds" in text
     assert (table["cores"] == 2).all()
-    assert f"a load of {table['load'].mean():.0f}" in text
+    assert f"a load average of {table['load'].mean():.0f}" in text
 
 
 def test_figures_on_conditions_that_fail_are_the_committed_ones():
