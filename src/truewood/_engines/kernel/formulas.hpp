@@ -133,9 +133,25 @@ public:
 
     // Sums over the splits in the order of the tree's arrays.
     void score(const Nodes& nodes, std::size_t n_features, TreeScores& out) {
-        const Structure& tree = *nodes.tree;
         const std::size_t n_outputs = target_.n_outputs;
-        score_nodes(nodes);
+        if (n_outputs == 1 && nodes.n_columns == 1) score_splits<1>(nodes, out);
+        else if (n_outputs == 1 && nodes.n_columns == 2) score_splits<2>(nodes, out);
+        else score_splits<0>(nodes, out);
+        for (std::size_t k = 0; k < n_features * n_outputs; ++k) out.counted_mdi[k] *= criterion_.scale;
+    }
+
+private:
+    const Target& target_;
+    const SplitCriterion& criterion_;
+    bool with_magnitude_;
+    std::vector<double> node_scores_;
+
+    // `Columns` is the number of columns of a single output, so that short loops over columns are unrolled; 0 is any.
+    template <std::size_t Columns>
+    void score_splits(const Nodes& nodes, TreeScores& out) {
+        const Structure& tree = *nodes.tree;
+        const std::size_t n_outputs = Columns > 0 ? 1 : target_.n_outputs;
+        score_nodes<Columns>(nodes);
         for (const std::int32_t place : tree.place) {
             const auto m = static_cast<std::size_t>(place);
             if (tree.left[m] < 0) continue;
@@ -145,25 +161,19 @@ public:
             out.split_weight += nodes.omega[m];
             if (!is_counted) out.skipped_weight += nodes.omega[m];
             else if (with_magnitude_) out.magnitude[tree.feature[m]] += find_magnitude(nodes, m, l);
+            const double *left = nodes.v(l), *right = nodes.v(r);
             for (std::size_t o = 0; o < n_outputs; ++o) {
-                const double gain = weigh(nodes, l) * add_columns(o, [&](std::size_t c) {
-                                        const double step = nodes.v(l)[c] - nodes.v(r)[c];
+                const double gain = weigh(nodes, l) * add_columns<Columns>(o, [&](std::size_t c) {
+                                        const double step = left[c] - right[c];
                                         return step * step;
                                     });
                 out.mdi[into + o] += gain;
                 if (!is_counted) continue;
                 out.counted_mdi[into + o] += gain;
-                out.score[into + o] += score_split(nodes, m, l, r, o);
+                out.score[into + o] += score_split<Columns>(nodes, m, l, r, o);
             }
         }
-        for (std::size_t k = 0; k < n_features * n_outputs; ++k) out.counted_mdi[k] *= criterion_.scale;
     }
-
-private:
-    const Target& target_;
-    const SplitCriterion& criterion_;
-    bool with_magnitude_;
-    std::vector<double> node_scores_;
 
     // omega_l omega_r / (omega_l + omega_r): the weight of a product of two differences between the children.
     static double weigh(const Nodes& nodes, std::size_t l) { return nodes.omega[l] * (1.0 - nodes.left_share(l)); }
@@ -189,35 +199,38 @@ private:
     }
 
     // Adds over the columns of an output.
-    template <class Product>
+    template <std::size_t Columns, class Product>
     double add_columns(std::size_t o, const Product& product) const {
+        if constexpr (Columns > 0) return sum_from_first(0, Columns, product);
         return sum_from_first(static_cast<std::size_t>(target_.columns[o]),
                               static_cast<std::size_t>(target_.columns[o + 1]), product);
     }
 
     // For ufi, scores each node; a split compares its children with itself.
+    template <std::size_t Columns>
     void score_nodes(const Nodes& nodes) {
-        const std::size_t n = nodes.size(), n_outputs = target_.n_outputs;
+        const std::size_t n = nodes.size(), n_outputs = Columns > 0 ? 1 : target_.n_outputs;
         if (criterion_.formula != Formula::kUfi) return;
         node_scores_.resize(n * n_outputs);
         for (std::size_t p = 0; p < n; ++p) {
             const double *v = nodes.v(p), *total = nodes.total(p);
             for (std::size_t o = 0; o < n_outputs; ++o) {
-                double node = add_columns(o, [&](std::size_t c) { return v[c] * total[c]; });
+                double node = add_columns<Columns>(o, [&](std::size_t c) { return v[c] * total[c]; });
                 if (!target_.has_classes()) node = 2.0 * node - nodes.square(p)[o];
                 node_scores_[p * n_outputs + o] = nodes.omega[p] / nodes.divisor(p) * node;
             }
         }
     }
 
+    template <std::size_t Columns>
     double score_split(const Nodes& nodes, std::size_t m, std::size_t l, std::size_t r, std::size_t o) const {
-        const std::size_t n_outputs = target_.n_outputs;
+        const std::size_t n_outputs = Columns > 0 ? 1 : target_.n_outputs;
         if (criterion_.formula == Formula::kUfi) {
             return node_scores_[l * n_outputs + o] + node_scores_[r * n_outputs + o] - node_scores_[m * n_outputs + o];
         }
         if (criterion_.formula == Formula::kUfiCentered) {
             const double *left = nodes.v(l), *right = nodes.v(r);
-            return weigh(nodes, l) * add_columns(o, [&](std::size_t c) {
+            return weigh(nodes, l) * add_columns<Columns>(o, [&](std::size_t c) {
                        return (left[c] - right[c]) * (nodes.find_mean(l, c) - nodes.find_mean(r, c));
                    });
         }
@@ -226,7 +239,7 @@ private:
         for (const std::size_t child : {l, r}) {
             const double *own = nodes.v(child), *total = nodes.total(child);
             const double n = nodes.evaluation_weight(child), n_root = nodes.divisor(0);
-            score += add_columns(
+            score += add_columns<Columns>(
                 o, [&](std::size_t c) { return (own[c] - v[c]) * ((total[c] - n * (root[c] / n_root)) / n_root); });
         }
         return score;

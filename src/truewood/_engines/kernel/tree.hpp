@@ -64,8 +64,13 @@ inline float floor_to_float(double t) {
         return std::isinf(t) ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::max();
     }
     if (t < std::numeric_limits<float>::lowest()) return -std::numeric_limits<float>::infinity();
-    const float rounded = static_cast<float>(t);
-    return rounded <= t ? rounded : std::nextafterf(rounded, -std::numeric_limits<float>::infinity());
+    float rounded = static_cast<float>(t);
+    // The next float below has the next number in its bits. There is no branch, because half of the thresholds need it.
+    std::int32_t bits;
+    std::memcpy(&bits, &rounded, sizeof(bits));
+    bits += (rounded > t) * (bits < 0 ? 1 : -1);
+    std::memcpy(&rounded, &bits, sizeof(bits));
+    return rounded;
 }
 
 // A threshold in the type that x is compared in.
