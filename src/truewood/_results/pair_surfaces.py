@@ -36,7 +36,8 @@ class JointSurfaces:
     level_names : ndarray of str, shape (n_features, n_cells)
         Names of the levels of categorical columns, and dates; empty for numbers.
     joint : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
-        Mean joint effect: the part of the prediction that only the two features together add. NaN for empty cells.
+        Mean joint effect on each class or output: the part of the prediction that only the two features together add.
+        NaN for empty cells.
     combined : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
         Mean of all that the two features add to the prediction, separately and together.
     observed : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)

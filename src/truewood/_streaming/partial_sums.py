@@ -323,7 +323,7 @@ class PartialSums:
         if len({piece.n_rows for piece in pieces}) > 1:
             raise ValueError(
                 "all pieces must come from the same rows, but their numbers of rows differ; a task that "
-                "was run again read other rows."
+                "was run twice read different rows."
             )
         pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been added in another order
         return replace(

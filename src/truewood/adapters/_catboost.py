@@ -179,7 +179,7 @@ def _explain_no_loss(loss: str | None, name: str) -> str:
     if loss is None:
         return f"{name} does not record the loss it was fit with"
     if loss in _GROUP_LOSSES:
-        return f"{loss}, the loss of {name}, compares the rows of a group, so no target follows from y alone"
+        return f"{loss}, the loss of {name}, compares the rows of a group, so no target can be computed from y alone"
     if loss.startswith("PythonUserDefined"):
         return f"{name} was fit with a custom loss, which truewood does not know"
     return f"truewood has no target for {loss}, the loss of {name}"

@@ -156,8 +156,8 @@ def _find_target_kind(model: Any) -> TargetKind:
         tree = model.estimators_[0] if hasattr(model, "estimators_") else model
         return TargetKind((), tree.n_outputs_)
     raise TypeError(
-        f"model must be a classifier or regressor, got {type(model).__name__}, which has no target to score its "
-        "splits by."
+        f"model must be a classifier or regressor, got {type(model).__name__}, which has no target to score "
+        "its splits against."
     )
 
 

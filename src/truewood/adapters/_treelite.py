@@ -38,7 +38,7 @@ def open_model(model: Any) -> TreeModel:
         raise NotFittedError(f"{_NAME} has no trees; load or build it first.")
     header = _Header.read(model)
     if header.task == _ISOLATION:
-        raise TypeError(f"{_NAME} is an isolation forest and has no target, so its splits cannot be scored by one.")
+        raise TypeError(f"{_NAME} is an isolation forest and has no target to score its splits against.")
     ensemble = _read_trees(model, header)
     loss, why_no_loss = _find_loss(header)
     return TreeModel(

@@ -299,7 +299,10 @@ def _explain_no_loss(model: Any, objective: str) -> str:
     if callable(getattr(model, "objective", None)):
         return f"{name} was fit with a custom objective, for which truewood has no target"
     if objective.startswith("rank:"):
-        return f"{name} was fit with {objective}, which compares rows with each other, so a single row has no target"
+        return (
+            f"{name} was fit with {objective}, which compares rows with each other, so no target can be computed from "
+            "y alone"
+        )
     return f"{name} was fit with {objective}, for which truewood has no target"
 
 

@@ -64,8 +64,8 @@ def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
         return _load_folder(path)
     if ending == ".zip":
         raise TableError(
-            f"{path.name} cannot be read: a MOJO file of H2O needs Java for its predictions, which truewood compares "
-            "with the trees that it reads; fit the model with another library.",
+            f"{path.name} cannot be read: truewood checks trees against the model's own predictions, and a MOJO file "
+            "of H2O needs Java to predict; fit the model with another library.",
             "saved_model",
         )
     if ending not in ENDINGS:
