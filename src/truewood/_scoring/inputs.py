@@ -248,8 +248,10 @@ def _count_informative(inputs: ScoringInputs) -> float:
     if not inputs.evaluation_rows.are_training or inputs.compares_hazards or inputs.row_weight is not None:
         return np.inf
     squares, times = _measure_distances(inputs.data.target)
-    total = float((times * squares).sum())
-    return total**2 / float((times * squares**2).sum()) if total > 0 else np.inf
+    if not squares.any():
+        return np.inf
+    squares = squares / squares.max()  # squares of tiny numbers would be zero
+    return float((times * squares).sum() ** 2 / (times * squares**2).sum())
 
 
 def _measure_distances(target: Target) -> tuple[Floats, Floats]:
