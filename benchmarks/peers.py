@@ -12,12 +12,13 @@ import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 from cases import BoostedCase, ForestCase
 from published import score_tree
 from sklearn.inspection import permutation_importance
-from timing import Peer, clock, whole
+from timing import Peer, Timer, clock, whole
 
 import truewood as tw
 
@@ -144,7 +145,7 @@ def correct_impurity(case: ForestCase, max_depth: int) -> Peer:
     return Peer(RANGER, run, len(case.oob), 2, "trees")
 
 
-def score_boosted(case: BoostedCase, library: str) -> list[Peer]:
+def score_boosted(case: BoostedCase, library: str, timer: Timer = perf_counter) -> list[Peer]:
     """Held-out importance, without and with inference, and reading the trees by itself."""
     return [
         whole(
@@ -152,12 +153,13 @@ def score_boosted(case: BoostedCase, library: str) -> list[Peer]:
             lambda inference=inference: tw.importance(
                 case.model, case.X, case.y, rows="heldout", inference=inference, n_jobs=1
             ),
+            timer,
         )
         for name, inference in ((TRUEWOOD, False), (TRUEWOOD_INFERENCE, True))
-    ] + [whole(f"reading the trees, {library}", lambda: tw.to_ensemble(case.model))]
+    ] + [whole(f"reading the trees, {library}", lambda: tw.to_ensemble(case.model), timer)]
 
 
-def find_own_leaves(case: BoostedCase, library: str, missing: list[str]) -> list[Peer]:
+def find_own_leaves(case: BoostedCase, library: str, missing: list[str], timer: Timer = perf_counter) -> list[Peer]:
     """Find the leaves of all rows with the library itself, and with libraries that serve its models."""
     X, model = case.X, case.model
     if library == "XGBoost":
@@ -168,12 +170,12 @@ def find_own_leaves(case: BoostedCase, library: str, missing: list[str]) -> list
 
         def run(n_rows: int) -> float:
             rows = DMatrix(X[:n_rows], nthread=1)
-            return clock(lambda: booster.predict(rows, pred_leaf=True))
+            return clock(lambda: booster.predict(rows, pred_leaf=True), timer)
 
         return [Peer("XGBoost pred_leaf", run, len(X), 1_000, "rows")]
     if library == "LightGBM":
         return [
-            _by_rows("LightGBM pred_leaf", lambda n: model.predict(X[:n], pred_leaf=True, num_threads=1), X),
+            _by_rows("LightGBM pred_leaf", lambda n: model.predict(X[:n], pred_leaf=True, num_threads=1), X, timer),
             *_serve_lightgbm(case, missing),
         ]
     if library == "CatBoost":
@@ -183,8 +185,8 @@ def find_own_leaves(case: BoostedCase, library: str, missing: list[str]) -> list
     return [_by_rows("HistGradientBoosting predict", lambda n: model.predict(X[:n]), X)]
 
 
-def _by_rows(name: str, call: Callable[[int], object], X: np.ndarray) -> Peer:
-    return Peer(name, lambda n: clock(lambda: call(n)), len(X), 1_000, "rows")
+def _by_rows(name: str, call: Callable[[int], object], X: np.ndarray, timer: Timer = perf_counter) -> Peer:
+    return Peer(name, lambda n: clock(lambda: call(n), timer), len(X), 1_000, "rows")
 
 
 def _serve_lightgbm(case: BoostedCase, missing: list[str]) -> list[Peer]:

@@ -57,6 +57,16 @@ def _write_seconds(row: pd.Series) -> str:
     return (f"{seconds:,.0f}" if seconds >= 1000 else f"{seconds:.3g}") + ("*" if row["part"] < 1 else "")
 
 
+def write_small(folder: Path) -> str:
+    """Best processor times of small trees: scores, with inference, and the library's own leaves."""
+    table = pd.read_csv(folder / "timings.csv").query("group == 'small'")
+    rows = []
+    for case, peers in table.groupby("case", sort=False):
+        plain, inferred, _, own = (f"{seconds:.3f} s" for seconds in peers["best"])
+        rows.append((str(case), plain, inferred, own))
+    return write_table(("model and held-out rows", "scores only", "with p-values", "leaves, by the library"), rows)
+
+
 def write_cores(folder: Path) -> str:
     """Seconds of each peer, one column per number of threads, and the speedup with the most threads."""
     table = pd.read_csv(folder / "cores.csv")
@@ -97,6 +107,7 @@ def main() -> None:
         "gpu machine": ("gpu_machine.txt", partial(write_machine, file="gpu_machine.txt")),
         "gpu": ("gpu.csv", partial(write_targets, file="gpu.csv")),
         "targets": ("targets.csv", write_targets),
+        "small": ("timings.csv", write_small),
         "cores": ("cores.csv", write_cores),
         "rows": ("rows.csv", partial(write_sweep, name="rows")),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -28,6 +29,8 @@ class Sizes:
     features: int = 30
     boosted_rows: int = 100_000
     boosted_trees: int = 1_000
+    small_rows: int = 50_000
+    small_trees: int = 400
     hist_rows: int = 500_000
     hist_trees: int = 500
     level_rows: tuple[int, ...] = (10_000, 100_000, 1_000_000)
@@ -35,7 +38,7 @@ class Sizes:
     starts: int = 7
 
 
-QUICK = Sizes(2_000, 10, 10, 2_000, 20, 5_000, 20, (500, 1_000, 2_000), 5, 2)
+QUICK = Sizes(2_000, 10, 10, 2_000, 20, 2_000, 20, 5_000, 20, (500, 1_000, 2_000), 5, 2)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def _next_to(name: str, seconds: float, ours: float, limit: int | None) -> Row:
 
 
 # Groups that can be measured separately, in the order of the table.
-GROUPS = ("forest", "cores", "boosted", "levels", "start")
+GROUPS = ("forest", "cores", "boosted", "small", "levels", "start")
 
 
 def list_rows(
@@ -91,6 +94,11 @@ def list_rows(
                 yield from _compare_boosted(boosted, library, missing, time_all, report)
         hist = make_boosted("HistGradientBoosting", sizes.hist_rows, sizes.hist_trees)
         yield from _compare_hist(hist, time_all, report)
+    elif group == "small":
+        for library in ("XGBoost", "LightGBM"):
+            if library not in missing:
+                small = make_boosted(library, sizes.small_rows, sizes.small_trees, sizes.features)
+                yield from _compare_small(small, library, time_all, report)
     elif group == "levels":
         yield _compare_levels(sizes, time_all)
     else:
@@ -163,6 +171,21 @@ def _compare_boosted(
             yield _at_most(case_words, ours / seconds[peer.name], 0.10)
         else:
             yield Row(case_words, f"{ours / seconds[peer.name]:.2f}")
+
+
+def _compare_small(case: BoostedCase, library: str, time_all: Measure, report: Report) -> Iterator[Row]:
+    """Compare the best processor times, which other processes disturb least."""
+    own = p.find_own_leaves(case, library, ["lleaves", "treelite"], time.process_time)
+    timings = time_all([*p.score_boosted(case, library, time.process_time), *own])
+    words = f"{library}, {case.n_trees} trees of {case.leaves} leaves, {case.X.shape[1]} features, {len(case.X):,} rows"
+    report(words, timings)
+    best = {timing.peer: timing.best for timing in timings}
+    for name, what, limit in ((p.TRUEWOOD, "", 0.10), (p.TRUEWOOD_INFERENCE, " with inference", 0.30)):
+        yield _at_most(
+            f"{words}, processor time{what} against {own[0].name}",
+            best[f"{name}, {library}"] / best[own[0].name],
+            limit,
+        )
 
 
 def _compare_hist(case: BoostedCase, time_all: Measure, report: Report) -> Iterator[Row]:

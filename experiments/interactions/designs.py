@@ -287,7 +287,7 @@ DESIGNS = [
     Design("missing values", missing),
     Design("rare class", rare_class, make=class_forest, n_rows=600),
     Design("boosting, held out", additive(), "heldout", 500, make=boost),
-    Design("boosted log-odds, held out", log_odds(0.0), "heldout", 1000, make=boost_classes),
+    Design("boosted log-odds, held out", log_odds(0.0), "heldout", 1000, make=boost_classes, most=600),
     Design("30 features", many(0), n_rows=500, most=30),
     Design("third variable, seen", third_variable(True)),
     Design("third variable, hidden", third_variable(False)),

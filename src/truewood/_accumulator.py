@@ -40,8 +40,8 @@ class ImportanceAccumulator:
     inference : bool, default=True
         Whether to compute standard errors and p-values.
     n_sample : int, default=100_000
-        Number of rows to keep for standard errors without a second pass; 0 keeps none for this purpose. Which rows are
-        kept depends neither on their order nor on how they are split into parts.
+        Number of rows to keep for standard errors without a second pass; 0 keeps none. Which rows are kept
+        depends neither on their order nor on how they are split into parts.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
@@ -54,11 +54,11 @@ class ImportanceAccumulator:
 
     Notes
     -----
-    A pickle holds the model, the settings and the sums at the leaves of the trees, but no rows except `n_sample` and,
-    unless `inference` is False, the features of up to 4,096 rows, at most 16 of them, which show whether rows are
-    copies of each other. If too many are, p-values are withheld. To send the sums without the model, for example from
-    many workers to one process that has it, use `without_model`. Create a new accumulator in each task of a cluster,
-    because `update` modifies it.
+    A pickle holds the model, the settings and the sums at the leaves of the trees. Unless `inference` is False, it also
+    holds up to `n_sample` rows for standard errors, and up to 16 features of up to 4,096 rows, to find out how many
+    rows are copies of each other. If too many are, p-values are withheld. To send the sums without the model, for
+    example from many workers to one process that has it, use `without_model`. Create a new accumulator in each task of
+    a cluster, because `update` modifies it.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class ImportanceAccumulator:
         Returns
         -------
         ImportanceResult
-            As from ``importance(..., rows="heldout")``, with a note on the rows behind the standard errors.
+            As from ``importance(..., rows="heldout")``, with a note on which rows the standard errors come from.
         """
         n_threads = check_n_jobs(self._n_jobs)
         with use_engine(self._engine):

@@ -39,8 +39,8 @@ def compare(
     same_rows : bool, default=None
         Whether both results use the same rows, which are then paired by position; this needs ``contributions=True`` for
         both results. False treats the results as independent; with ``groups=``, they must not have a group in common.
-        None pairs rows if both results have the same number of rows, which is also valid for different, independent
-        rows, and otherwise treats the results as independent.
+        None pairs rows if both results have the same number of rows, and otherwise treats the results as independent.
+        Pairing is also valid if the rows are in fact different and independent.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str
     if a.rows != b.rows:
         raise ValueError(
             f"{both} must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: held-out "
-            "rows evaluate one fitted model, but out-of-bag rows and folds evaluate models that are fit in this way. "
+            "rows evaluate one fitted model, but out-of-bag rows and folds evaluate how models are fit. "
             "Score both on the same kind of rows."
         )
 

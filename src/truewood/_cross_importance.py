@@ -73,8 +73,9 @@ def cross_importance(
 ) -> ImportanceResult:
     """Score features by cross-validation: refit for each fold, and score on its held-out rows.
 
-    For boosting without a separate test set, and for any other tree model: every row is held out once. Scores are
-    means over folds, and describe models of this kind on data of this kind rather than a single fitted model.
+    Use it for boosting without a separate test set, or for any other tree model. By default, every row is held out
+    once. Scores are means over folds, and describe models of this kind on data of this kind rather than a single fitted
+    model.
 
     Parameters
     ----------
@@ -266,7 +267,7 @@ def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.fl
         separation = max(folds.measure_separation(column) for column in target.T)
     if separation:
         warn(
-            f"{source} holds out consecutive rows that differ from the rest: the fold of a row explains "
+            f"{source} holds out consecutive rows that differ from the rest: fold membership explains "
             f"{separation:.0%} of the target's variance. The rows appear to be sorted; shuffle them, as "
             "cv=KFold(5, shuffle=True, random_state=0) does, or pass cv=TimeSeriesSplit() if they are ordered in time."
         )

@@ -59,7 +59,8 @@ def cross_interactions(
 ) -> Interactions:
     """Score pairs of features by cross-validation: refit for each fold, and score on its held-out rows.
 
-    For boosting without a separate test set, and for any other tree model: every row is held out once.
+    Use it for boosting without a separate test set, or for any other tree model. By default, every row is held out
+    once.
 
     Parameters
     ----------

@@ -55,8 +55,8 @@ def explain(
         training data; plots show its mean beside the explanation.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which trees explain a row. "oob": those whose bootstrap sample (their bag) does not contain it. "heldout": all
-        of them. A sequence with one list of row numbers, or one mask, per tree: those that list it. "auto" means "oob",
-        and raises an error if the model does not record which rows are in the bag of each tree.
+        of them. A sequence with one list of row numbers, or one mask, per tree: the trees whose list or mask contains
+        it. "auto" means "oob", and raises an error if the model does not record which rows are in the bag of each tree.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         The weights used in training, if truewood needs them to verify the training data, as in `importance`.
     feature_groups : dict or sequence, default=None

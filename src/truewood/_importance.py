@@ -47,7 +47,7 @@ def importance(
         memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
         DuckDB relation, or any other Arrow stream (``__arrow_c_stream__``) that is not a data frame is read in batches.
         The partitions of a Dask DataFrame or Array are processed by Dask where they are, and those of a Spark DataFrame
-        by Spark. All of these need ``rows="heldout"``, and y and `sample_weight` as names of columns.
+        by Spark. All of these need ``rows="heldout"`` and, except for Dask, y and `sample_weight` as names of columns.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
         The target, or the name of its column in X. If X is a Dask collection, y and `sample_weight` may also be a Dask
         Series or Array that is partitioned like X.
@@ -62,9 +62,9 @@ def importance(
         boosted trees, all are on the scale of the usual impurity importance. For boosted and survival trees, "ufi" is
         the same as "ufi_centered", and "loss_oob" and "permutation" are unavailable: they need trees that each predict
         the target, but boosted trees do so only in sum, and survival trees compare hazards. "mdi_plus_oob" adds linear
-        terms, which rank linear effects better, and needs the training data of a forest. "sobol_mda" answers a
-        different question: how much worse a forest predicts without a feature, given the others. It needs the training
-        data, like ``rows="oob"``.
+        terms, which improves the ranking of linear effects, and needs the training data of a forest. "sobol_mda"
+        answers a different question: how much worse a forest predicts without a feature, given the others. It needs the
+        training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"`` and a model that was
         fit with weights by scikit-learn before 1.9, pass the same weights, so that truewood can verify that X and y are
@@ -80,10 +80,10 @@ def importance(
         entirely in or entirely outside each tree's bag, which an ordinary bootstrap does not ensure; use held-out rows
         or `cross_importance` instead. Not supported by "sobol_mda".
     target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
-        For boosted trees, what the trees are scored against instead of y: a number for each row and raw score (a sum of
-        the trees' values, such as log-odds), or a function that computes it from y. It may depend only on the row's
-        own y. The default is the negative gradient of the model's loss at the best constant prediction; ranking and
-        custom objectives have no default.
+        For boosted trees, what the trees are scored against instead of y: one number per row and per raw score (a sum
+        of the trees' values, such as log-odds), or a function that computes it from y. The target of a row may depend
+        only on its own y. The default is the negative gradient of the model's loss at the best constant prediction;
+        ranking and custom objectives have no default.
     inference : bool, "bags" or "residual", default=True
         Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob",
         "mdi_plus_oob" and "sobol_mda". True uses an approximation of how each row affects the choice of splits. "bags"

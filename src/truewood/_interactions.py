@@ -46,8 +46,8 @@ def interactions(
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which rows each tree is evaluated on, as in `importance`.
     features : sequence of int or str, default=None
-        Names or indices of features; only pairs of these are scored. None means all features. Scores control for the
-        separate effects of the others, too.
+        Names or indices of features; only pairs of these are scored. None means all features. Scores also control for
+        the separate effects of features that are not listed.
     max_pairs : int, default=500
         Maximum number of pairs to score. If there are more, those whose splits on the same paths reduce the training
         impurity most are scored; evaluation rows are not used for this choice.

@@ -31,9 +31,9 @@ class SkoreCheck:
     Parameters
     ----------
     alpha : float, default=0.05
-        Largest adjusted p-value of a significant feature.
+        Significance level for p-values adjusted by the Benjamini-Hochberg procedure.
     min_share : float, default=0.1
-        Features without significance are reported if together they have at least this share of the total MDI.
+        Features that are not significant are reported if together they have at least this share of the total MDI.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class SkoreCheck:
         Returns
         -------
         str or None
-            The finding; None if features without significance have less than `min_share` of the total MDI.
+            The finding; None if features that are not significant have less than `min_share` of the total MDI.
 
         Raises
         ------

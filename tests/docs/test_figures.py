@@ -274,4 +274,7 @@ def test_gains_in_power_are_the_committed_ones():
     }.items():
         assert f"{gain[design].mean():.1f} ± {gain[design].sem():.1f} {ending}" in text
     change = 100 * (power["after", "usual"] - power["before", "usual"]).dropna()
-    assert change.groupby("design").mean().abs().max() < 2
+    few_informative = ["rare class, 500 trees", "4%, 4 of 15"]
+    assert change.drop(few_informative, level="design").groupby("design").mean().abs().max() < 2
+    for design in few_informative:
+        assert f"{change[design].mean():.1f} ± {change[design].sem():.1f} points more" in text

@@ -134,6 +134,8 @@ def test_out_of_bag_rows_are_those_outside_the_bag(dtype, engine):
     bag = np.array([3, 3, 0, 7], dtype=dtype)
     assert get_engine().list_oob_rows(bag, 9).tolist() == [1, 2, 4, 5, 6, 8]
     assert get_engine().list_oob_rows(np.arange(4, dtype=dtype), 4).tolist() == []
+    assert get_engine().count_rows(bag, 9).tolist() == [np.count_nonzero(bag == row) for row in range(9)]
+    assert get_engine().count_rows(bag[:0], 2).tolist() == [0.0, 0.0]
 
 
 def test_the_tests_know_the_engines_that_are_installed(engines):

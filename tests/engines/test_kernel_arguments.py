@@ -430,6 +430,11 @@ def sum_row_products(*, with_bags):
     return Case("sum_row_products", arguments, ("products", "totals", "K", "L", "d_d"))
 
 
+def count_rows(dtype):
+    arguments = {"listed": random().integers(0, N_ROWS, 60).astype(dtype), "counts": np.zeros(N_ROWS)}
+    return Case("count_rows", arguments, ("counts",))
+
+
 def hash_rows(X):
     factors = random().integers(0, 1 << 64, (N_FEATURES, 2), dtype=np.uint64)
     arguments = {"table": table(X), "factors": factors, "n_threads": 2, "hashes": np.zeros(N_ROWS, dtype=np.uint64)}
@@ -487,6 +492,8 @@ CASES = {
     "score_trees, no influence": lambda: without_influence(
         score_trees(forest(), classes(), make_lists(with_weights=False), with_inbag=True)
     ),
+    "count_rows, int32": lambda: count_rows(np.int32),
+    "count_rows, int64": lambda: count_rows(np.int64),
     "find_neighbors": find_neighbors,
     "hash_rows": lambda: hash_rows(draw_values()),
     "hash_rows, sparse": lambda: hash_rows(lay_sparse()),
@@ -567,6 +574,8 @@ def vary(name, value, *, is_output):
 
 # Axes of any length, because no other argument determines it.
 FREE_AXES = {
+    ("count_rows", "counts"): 0,
+    ("count_rows", "listed"): 0,
     ("find_neighbors", "nearest"): 1,
     ("list_oob_rows", "bag"): 0,
     ("list_oob_rows", "oob_rows"): 0,

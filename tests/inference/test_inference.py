@@ -234,6 +234,11 @@ def test_few_informative_rows_are_noted_and_make_scores_skewed(task, monkeypatch
     monkeypatch.setattr(standard_errors, "_fit_share_of_gain", lambda *_: fitted.append(1) or 1.0)
     tw.importance(kind(30, random_state=0).fit(rows, target), rows, target, inference="residual")
     assert len(fitted) == 2
+    if task == "classes":
+        options = {"per_class": True, "inference": "residual"}
+        tw.importance(kind(30, random_state=0).fit(rows, target), rows, target, **options)
+        assert len(fitted) == 4  # not for single classes
+        del fitted[2:]
     usual = even if task == "numbers" else even > 0
     forest = kind(30, random_state=0).fit(rows, usual)
     for options in ({}, {"inference": False}, {"rows": "heldout"}):

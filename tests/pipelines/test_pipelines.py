@@ -100,7 +100,7 @@ def test_steps_that_have_seen_the_targets():
 def test_steps_that_have_seen_the_targets_of_listed_rows():
     table, lists = TRAIN[["t", "a"]], [np.arange(N)] * 6
     encoder = ColumnTransformer([("t", TargetEncoder(), ["t"])], remainder=SimpleImputer())
-    with pytest.warns(UserWarning, match="^TargetEncoder.*listed rows") as caught:
+    with pytest.warns(UserWarning, match="^TargetEncoder.*rows=") as caught:
         result = tw.importance(fit(encoder, table=table), TEST[["t", "a"]], Y_TEST, rows=lists)
     assert caught[0].filename == __file__
     assert str(caught[0].message) in result.notes

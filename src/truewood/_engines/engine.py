@@ -98,6 +98,10 @@ class Engine(ABC):
         """Return the rows outside a bag, ascending."""
 
     @abstractmethod
+    def count_rows(self, listed: NDArray[Any], n_rows: int) -> Floats:
+        """Return how often each row is listed, shape (n_rows,)."""
+
+    @abstractmethod
     def hash_rows(
         self, matrix: FeatureMatrix, factors: NDArray[np.uint64], n_threads: int = 1
     ) -> NDArray[np.uint64] | None:

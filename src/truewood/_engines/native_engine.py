@@ -50,6 +50,12 @@ class NativeEngine(Engine):
         oob_rows = np.empty(n_rows, dtype=np.int64)
         return oob_rows[: _kernel.list_oob_rows(bag, oob_rows)]
 
+    def count_rows(self, listed: NDArray[Any], n_rows: int) -> Floats:
+        """Return how often each row is listed, shape (n_rows,)."""
+        counts = np.zeros(n_rows)
+        _kernel.count_rows(listed, counts)
+        return counts
+
     def hash_rows(
         self, matrix: FeatureMatrix, factors: NDArray[np.uint64], n_threads: int = 1
     ) -> NDArray[np.uint64] | None:

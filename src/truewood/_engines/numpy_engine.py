@@ -50,6 +50,10 @@ class NumpyEngine(Engine):
         is_oob[bag] = False
         return np.flatnonzero(is_oob)
 
+    def count_rows(self, listed: NDArray[Any], n_rows: int) -> Floats:
+        """Return how often each row is listed, shape (n_rows,)."""
+        return np.bincount(listed, minlength=n_rows).astype(np.float64)
+
     def hash_rows(
         self,
         matrix: FeatureMatrix,

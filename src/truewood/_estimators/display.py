@@ -124,7 +124,7 @@ class ImportanceDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Largest adjusted p-value of a significant feature.
+            Significance level for p-values adjusted by the Benjamini-Hochberg procedure.
 
         Returns
         -------

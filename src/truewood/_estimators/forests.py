@@ -150,8 +150,9 @@ class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # 
     `truewood.importance` on the out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the
     forest is fit anyway, and the attributes below raise an error that explains why.
 
-    The exception: scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights. If that
-    leaves out too few rows of a class to score it, and `max_samples` is None, `fit` draws smaller bootstrap samples.
+    The exception: scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights. If too
+    few rows of a class are then out of bag to score it, and `max_samples` is None, `fit` draws smaller bootstrap
+    samples.
 
     Attributes
     ----------
@@ -205,8 +206,8 @@ class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type
 
     Parameters, methods and predictions are those of scikit-learn's class, with two exceptions. First,
     ``bootstrap=True`` is the default and required: without bootstrap, trees have no out-of-bag rows. Second,
-    scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights. If that leaves out too
-    few rows of a class to score it, and `max_samples` is None, `fit` draws smaller bootstrap samples.
+    scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights. If too few rows
+    of a class are then out of bag to score it, and `max_samples` is None, `fit` draws smaller bootstrap samples.
 
     `fit` also runs `truewood.importance` on the out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows
     to score, the forest is fit anyway, and the attributes below raise an error that explains why.

@@ -47,7 +47,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         regressor for a continuous target. Whole numbers are class labels unless there are more than 20 distinct ones
         with fewer than five rows each on average.
     alpha : float, default=0.05
-        Largest adjusted p-value to select.
+        Significance level: features with an adjusted p-value of at most `alpha` are selected.
     correction : {"bh", "by", "holm"} or None, default="bh"
         Adjustment of the p-values, see `ImportanceResult.adjusted_p_value`.
     k : int, default=None
@@ -89,10 +89,10 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
 
     Notes
     -----
-    With the default `correction`, on average at most a share `alpha` of the features that pass the test are false
-    discoveries, that is, features that add no information beyond the other splits on a tree's path. A feature that is
-    correlated with a useful one can replace it in some trees and is selected, too, even if it is redundant;
-    `feature_groups` selects or drops such features together.
+    With the default `correction`, the expected fraction of false discoveries among the features that pass the test is
+    at most `alpha`. A false discovery is a feature that adds no information beyond the other splits on a tree's path. A
+    feature that is correlated with a useful one can replace it in some trees and is selected, too, even if it is
+    redundant; `feature_groups` selects or drops such features together.
 
     Trees are not evaluated on copies of rows they were trained on, see `importance_result_.notes`.
 
@@ -197,7 +197,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         Returns
         -------
         sklearn.utils.metadata_routing.MetadataRouter
-            The requests, which `set_fit_request` of the selector and of the estimator change.
+            The requests. To change them, call `set_fit_request` of the selector or of the estimator.
         """
         router = MetadataRouter(owner=self).add_self_request(self)
         if self.estimator is not None and not self.prefit:

@@ -34,7 +34,7 @@ def check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
         return None
     return (
         f"{_list_types(suspects)} resampled the training rows or learned from their targets, so scores and p-values "
-        "are too optimistic unless the pipeline never saw the listed rows."
+        "are too optimistic unless the pipeline never saw the rows passed in rows=."
     )
 
 

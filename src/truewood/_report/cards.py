@@ -43,7 +43,7 @@ def write_cards(
     percent : Percent or None
         How scores are converted to percentages.
     alpha : float
-        Largest adjusted p-value of a significant feature.
+        Significance level for adjusted p-values.
     check : TableCheck or None
         Correlated columns.
     feature_groups : dict or None

@@ -48,7 +48,7 @@ def write_comparison(
         facts=list(zip((a, b), rows, strict=True)),
         caveats=_list_caveats(comparison),
         note=f"Lines: {INTERVALS}. Significance: {name_level(alpha)}.",
-        conclusion="Features without a significant difference may still differ by less than these rows can show.",
+        conclusion="Features without a significant difference may differ by too little to detect with these rows.",
         cards="",
         sections="",
         background=[("How this was measured", f"{list_terms(method)}{list_items(notes)}")],

@@ -49,7 +49,7 @@ class Comparison:
     is_additive : bool
         Whether both models' trees add up to a raw score, as in boosting.
     n_groups : int or None
-        Number of clusters, whose summed contributions were paired; None without ``groups=``.
+        Number of clusters if results were paired by cluster; None without ``groups=``, or if they are independent.
     """
 
     difference: Floats
@@ -160,7 +160,7 @@ class Comparison:
         ax : matplotlib Axes, default=None
             Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini-Hochberg) of a significant difference.
+            Significance level for p-values adjusted by the Benjamini-Hochberg procedure.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class Comparison:
         notes : sequence of str, default=()
             Sentences to add to the description of the method.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini-Hochberg) of a significant difference.
+            Significance level for p-values adjusted by the Benjamini-Hochberg procedure.
         """
         from truewood._report.comparison_page import write_comparison
 

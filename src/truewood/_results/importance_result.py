@@ -156,8 +156,8 @@ class ImportanceResult(ScoresWithErrors):
     def n_trees_needed(self) -> int | None:
         """Number of trees with which the trees' randomness makes up 5% of a typical `null_std_error`.
 
-        At most `n_trees` if their share is already 5% or less. None if `tree_noise` is unknown, or if the trees'
-        randomness makes up all of it.
+        At most `n_trees` if it makes up 5% or less already. None if `tree_noise` is unknown, or if the trees'
+        randomness makes up all of the standard error.
         """
         return count_trees_needed(self.tree_noise, self.null_std_error, self.n_trees)
 
@@ -189,9 +189,9 @@ class ImportanceResult(ScoresWithErrors):
         """Return the ranks that each feature may have: its best and its worst rank by expected score.
 
         The order of similar scores changes from one fit or data set to the next. Rank sets show which part of the order
-        is certain: with a probability of at least ``1 - alpha``, every set contains the true rank of its feature, that
-        of its expected score. The features with a worst rank of at most k are among the top k. The sets come from tests
-        of all differences between two scores, adjusted by Holm's method (Goldwasser & Hooker, 2025).
+        is certain: with a probability of at least ``1 - alpha``, every set contains the true rank of its feature, which
+        is the rank of its expected score. The features with a worst rank of at most k are among the top k. The sets
+        come from tests of all differences between two scores, adjusted by Holm's method (Goldwasser & Hooker, 2025).
 
         Parameters
         ----------
@@ -263,8 +263,8 @@ class ImportanceResult(ScoresWithErrors):
         ax : matplotlib Axes, default=None
             Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini-Hochberg) of a significant feature, in "bar" and "classes"; probability
-            that any rank set is wrong, in "rank_sets".
+            Significance level for p-values adjusted by the Benjamini-Hochberg procedure, in "bar" and "classes";
+            probability that any rank set is wrong, in "rank_sets".
         title : str, default=None
             First line of the title, such as the name of the target.
         explanation : Explanation, default=None
@@ -329,7 +329,7 @@ class ImportanceResult(ScoresWithErrors):
         data : str, default=None
             Name of the analyzed data, such as a file name, for the top of the report.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini-Hochberg) of a significant feature.
+            Significance level for p-values adjusted by the Benjamini-Hochberg procedure.
         """
         from truewood._report.importance_page import write_report
 

@@ -62,8 +62,8 @@ class Interactions:
     impurity : float
         Variance or Gini impurity of the target, the denominator of `share`.
     scale : {"response", "raw score"}
-        The scale on which effects add up without an interaction: that of the predictions or, for boosted trees, that
-        of the sum of the trees, such as log-odds.
+        The scale on which the effects of features that do not interact are additive: that of the predictions or,
+        for boosted trees, that of the sum of the trees, such as log-odds.
     task : {"classification", "regression"}
         What the model predicts.
     rows : {"oob", "heldout", "folds", "lists"}
@@ -177,7 +177,7 @@ class Interactions:
         Parameters
         ----------
         alpha : float, default=0.05
-            Largest adjusted p-value to select.
+            Significance level: pairs with an adjusted p-value of at most `alpha` are selected.
         correction : {"bh", "by", "holm"} or None, default="bh"
             Adjustment, see `adjusted_p_value`.
         k : int, default=None
@@ -305,7 +305,7 @@ class Interactions:
         ax : matplotlib Axes, default=None
             Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini-Hochberg) of a significant pair.
+            Significance level for p-values adjusted by the Benjamini-Hochberg procedure.
 
         Returns
         -------

@@ -142,7 +142,8 @@ class ScoresWithErrors:
         Parameters
         ----------
         alpha : float, default=0.05
-            Largest adjusted p-value to select. Features that are merely correlated with useful ones pass, too.
+            Significance level: features with an adjusted p-value of at most `alpha` are selected.
+            Features that are merely correlated with useful ones pass, too.
         correction : {"bh", "by", "holm"} or None, default="bh"
             Adjustment, see `adjusted_p_value`.
         k : int, default=None

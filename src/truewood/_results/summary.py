@@ -236,7 +236,7 @@ def write_summary(
     result : ImportanceResult
         The scores.
     alpha : float
-        Largest adjusted p-value of a significant feature.
+        Significance level for adjusted p-values.
     target : str, default=None
         Name of the target.
     with_names, with_level : bool, default=True

@@ -96,7 +96,7 @@ def find_directions(result: ImportanceResult, explanation: Explanation | None, a
     explanation : Explanation or None
         The explanation of the same features; without it, the return value is None.
     alpha : float
-        Largest adjusted p-value of a significant feature.
+        Significance level for adjusted p-values.
     """
     if explanation is None:
         return None

@@ -108,7 +108,7 @@ def find_class_shortage(
         if uncopied is not None and draws is None and uncopied[codes == rarest].sum() < fewest:
             continue
         if n_evaluated < fewest:
-            cause = "bootstrap samples hold copies of its other rows"
+            cause = "bootstrap samples contain copies of the other rows of this class"
             remedy = "remove the copies, and pass class_weight='balanced_subsample' for balanced classes"
             if draws is not None:
                 cause = "rows were drawn into bootstrap samples in proportion to their weights"

@@ -78,10 +78,10 @@ def warn_of_dependent_rows(
     warn(
         f"contributions of neighboring rows to {quote(str(names[feature]))} are correlated (rank correlation "
         f"{correlation:.2f} of each row and the next). If neighbors come from the same unit, or follow each other in "
-        "time or place, they depend on each other, and p-values are far too small: use cross_importance with the "
-        "units, or blocks of consecutive rows, as groups=, and hold out stretches of several consecutive blocks with "
-        "cv=PredefinedSplit(block // 4), where block has the number of each row's block. If rows are independent "
-        "and were merely sorted by a column, p-values are correct."
+        "time or place, they depend on each other, and p-values are far too small. In that case, use "
+        "cross_importance, either with groups=units, or with groups=block and cv=PredefinedSplit(block // 4), which "
+        "holds out four consecutive blocks at a time; block is an array with the block number of each row, for blocks "
+        "of consecutive rows. If rows are independent and were merely sorted by a column, p-values are correct."
     )
 
 

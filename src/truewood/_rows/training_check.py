@@ -44,9 +44,10 @@ def is_training_data(tree_model: TreeModel, tree: int, data: RowData, n_threads:
         return False
     if not training.has_weights:
         return True
-    # A row that is counted twice has its weight once in `rows.weight`.
-    times = np.bincount(rows.counted, minlength=data.n_rows)
-    weight = rows.weight if times.max() <= 1 else rows.weight / np.maximum(times, 1)
+    weight = rows.weight
+    if not (np.diff(rows.counted) > 0).all():
+        # A row that is counted twice has its weight once in `rows.weight`.
+        weight = weight / np.maximum(engine.count_rows(rows.counted, data.n_rows), 1.0)
     sums = engine.sum_leaves(ensemble, leaves, lists, data.target, weight)
     return have_same_weights(ensemble, sums) and _have_same_values(ensemble, sums, data.target, rows)
 

@@ -251,7 +251,7 @@ def _score_column(
     filled: Iterable[InfluenceBlock] = chain([first], map(fill, blocks))
     if plan.check_rows and inputs.groups is None and column is None:
         filled = _check_order(filled, groupings[0], inputs)
-    results, moments = _add_inference(results, grouping_scores, groupings, filled, inputs, plan, n_threads)
+    results, moments = _add_inference(results, grouping_scores, groupings, filled, inputs, plan, n_threads, column)
     if plan.kind != "residual" or column is not None:
         return results
     return add_residual_test(
@@ -292,6 +292,7 @@ def _add_inference(
     inputs: ScoringInputs,
     plan: _InferencePlan,
     n_threads: int,
+    column: int | None,
 ) -> tuple[list[ImportanceResult], list[Moments]]:
     """Add standard errors unless these are unavailable, and contributions if requested; and return sums over rows."""
     moments: list[list[Moments]] = [[] for _ in results]
@@ -319,7 +320,7 @@ def _add_inference(
         problem,
         with_bags=with_bags,
         correction=correction,
-        has_few_informative=has_few_informative(inputs),
+        has_few_informative=column is None and has_few_informative(inputs),
     )
     if with_bags and results[0].inference_unavailable is None:
         n_needed = count_trees_for_bags(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)

@@ -203,8 +203,10 @@ def check_training_rows(inputs: ScoringInputs, measure: str) -> None:
 
 def weigh_evaluation(inputs: ScoringInputs, rows: NDArray[np.int64]) -> Floats:
     """Weight of each row in the evaluation of a tree, 0 for other rows, given the evaluation rows."""
-    weight = None if inputs.row_weight is None else inputs.row_weight[rows]
-    return np.bincount(rows, weights=weight, minlength=inputs.data.n_rows).astype(np.float64, copy=False)
+    n_rows, weight = inputs.data.n_rows, inputs.row_weight
+    if weight is None:
+        return get_engine().count_rows(rows, n_rows)
+    return np.bincount(rows, weights=weight[rows], minlength=n_rows).astype(np.float64, copy=False)
 
 
 def weigh_in_bag(inputs: ScoringInputs, tree: int) -> Floats:
@@ -245,20 +247,24 @@ def _count_informative(inputs: ScoringInputs) -> float:
     """
     if not inputs.evaluation_rows.are_training or inputs.compares_hazards or inputs.row_weight is not None:
         return np.inf
-    squares = _measure_distances(inputs.data.target)
-    return float(squares.sum() ** 2 / (squares**2).sum()) if squares.any() else np.inf
+    squares, times = _measure_distances(inputs.data.target)
+    total = float((times * squares).sum())
+    return total**2 / float((times * squares**2).sum()) if total > 0 else np.inf
 
 
-def _measure_distances(target: Target) -> Floats:
-    """Squared distance of each row's target, with classes one-hot, from the mean, shape (n_rows,)."""
+def _measure_distances(target: Target) -> tuple[Floats, Floats]:
+    """Squared distances of the target, with classes one-hot, from its mean, and how many rows have each of them."""
     if isinstance(target, NumberTarget):
-        distances: Floats = ((target.numbers - target.numbers.mean(axis=0)) ** 2).sum(axis=1)
-        return distances
-    distances = np.zeros(target.n_rows)
+        return ((target.numbers - target.numbers.mean(axis=0)) ** 2).sum(axis=1), np.ones(1)
+    n_rows, parts = target.n_rows, []
     for codes in target.codes.T:
-        share = np.bincount(codes) / len(codes)
-        distances += (1.0 - 2.0 * share + (share**2).sum())[codes]
-    return distances
+        times = np.bincount(codes).astype(np.float64)
+        share = times / n_rows
+        parts.append((1.0 - 2.0 * share + (share**2).sum(), times))
+    if len(parts) == 1:
+        return parts[0]
+    by_row = [squares[codes] for codes, (squares, _) in zip(target.codes.T, parts, strict=True)]
+    return np.sum(by_row, axis=0), np.ones(1)
 
 
 def describe_early_stopping(tree_model: TreeModel) -> Iterable[str]:

@@ -212,7 +212,7 @@ class TreeEnsemble:
         return self.weight / roots
 
     def repeat_for_nodes(self, per_tree: NDArray[Any]) -> NDArray[Any]:
-        """Repeat the entry of each tree for its nodes, shape (n_nodes, ...); that of a single tree is not repeated."""
+        """Repeat the entry of each tree for its nodes, shape (n_nodes, ...), or (1, ...) for a single tree."""
         return per_tree if self.n_trees == 1 else np.repeat(per_tree, np.diff(self.offset), axis=0)
 
     @cached_property

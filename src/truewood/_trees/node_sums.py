@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NodeSums:
-    """Sums over the rows that reach each node, which measures turn into scores of splits.
+    """Sums over the rows that reach each node, from which scores of splits are computed.
 
     An engine computes them, and a measure is a function of a `TreeEnsemble` and its sums. Sums of the same trees over
     disjoint rows, with the same origin, can be added with ``+``.

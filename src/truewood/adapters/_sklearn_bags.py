@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
+from truewood._engines.selection import get_engine
 from truewood._inputs.target import ClassTarget, Target
 from truewood._sklearn_compat import (
     WEIGHTS_ARE_DRAWN,
@@ -74,7 +75,7 @@ def weigh_bag(
     forest: Any, bag: NDArray[Any], target: Target, sample_weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
     """Weight of every row in the fit of the tree with this bag."""
-    weight: NDArray[np.float64] = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
+    weight = get_engine().count_rows(bag, target.n_rows)
     is_balanced = forest.bootstrap and getattr(forest, "class_weight", None) == "balanced_subsample"
     if is_balanced and isinstance(target, ClassTarget):
         weight *= compute_sample_weight("balanced", target.labels, indices=bag)

@@ -20,6 +20,7 @@ _NUMBERS = {
         (ord("D"), ">f8", "d"),
     )
 }
+_LONG, _read_long = ord("L"), Struct(">q").unpack_from
 _OBJECT, _END_OF_OBJECT, _ARRAY, _END_OF_ARRAY, _TEXT, _OF_TYPE, _OF_SIZE = b"{}[]S$#"
 _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
 
@@ -51,6 +52,8 @@ def _read_value(content: bytes, at: int) -> tuple[Any, int]:
 
 
 def _read_size(content: bytes, at: int) -> tuple[int, int]:
+    if content[at] == _LONG:  # as XGBoost writes all sizes
+        return _read_long(content, at + 1)[0], at + 9
     form = _NUMBERS[content[at]][1]
     return form.unpack_from(content, at + 1)[0], at + 1 + form.size
 
@@ -63,8 +66,9 @@ def _read_text(content: bytes, at: int) -> tuple[str, int]:
 def _read_object(content: bytes, at: int) -> tuple[dict[str, Any], int]:
     found = {}
     while content[at] != _END_OF_OBJECT:
-        key, at = _read_text(content, at)
-        found[key], at = _read_value(content, at)
+        size, at = _read_size(content, at)
+        key, at = content[at : at + size].decode(), at + size
+        found[key], at = _read_array(content, at + 1) if content[at] == _ARRAY else _read_value(content, at)
     return found, at + 1
 
 

@@ -73,7 +73,7 @@ def score_saved_model(
     sample_weight : str, default=None
         The column of row weights.
     groups : str, default=None
-        The column that groups rows, such as a patient; it is not a feature.
+        The column of group labels, such as patient IDs; it is not used as a feature.
     trust_pickle : bool, default=False
         Whether to open pickles, which can execute arbitrary code.
     measure : str, default="auto"

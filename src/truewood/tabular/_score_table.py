@@ -82,8 +82,8 @@ def score_table(
     sample_weight : str, default=None
         The column of row weights.
     groups : str, default=None
-        The column that groups rows, such as a patient; it is not a feature. Groups are held out as a whole; forests
-        are then scored by cross-validation, too, unless ``test_size`` is given.
+        The column of group labels, such as patient IDs; it is not used as a feature. Groups are held out as a whole;
+        forests are then scored by cross-validation, too, unless ``test_size`` is given.
     event : str, default=None
         The column of event indicators: true or 1 for an event, false or 0 for censoring, or 2 and 1 as in R. The target
         is then the time to the event or to censoring, and the model a survival forest of scikit-survival.

@@ -92,7 +92,7 @@ class TableScore:
 
     @property
     def notes(self) -> list[str]:
-        """Messages without suggested arguments and without the performance, for readers of a report."""
+        """The messages for the report: `messages` without the model performance and without suggested arguments."""
         return [as_message(text).text for text in self.messages if text != str(self.performance)]
 
     def describe(self) -> str:
@@ -114,7 +114,7 @@ class TableScore:
         title : str, default=None
             The heading; None means that of `ImportanceResult.report`.
         alpha : float, default=0.05
-            False discovery rate.
+            Significance level for p-values adjusted by the Benjamini-Hochberg procedure.
         """
         write_score_report(self, path, title=title, alpha=alpha, render=str)
 

@@ -258,7 +258,7 @@ public:
 
 private:
     // Number of tiles that use the tables of some trees before the next trees.
-    static constexpr std::size_t kTiles = 4;
+    static constexpr std::size_t kTiles = 2;
     // Wider rows, and larger tables, are left to InfluencePass.
     static constexpr std::size_t kMostLines = 8, kTableLines = std::size_t{1} << 14;
 

@@ -1,4 +1,4 @@
-// Bindings of what looks at rows without trees: hashes of rows, and the nearest rows.
+// Bindings of what looks at rows without trees: counts and hashes of rows, and the nearest rows.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -16,6 +16,20 @@
 namespace truewood {
 
 namespace {
+
+template <class Index>
+void count_rows_of(const View<const Index>& listed, const View<double>& counts) {
+    const Work work;
+    check_below("listed", listed.data, listed.size(), counts.size());
+    for (std::size_t k = 0; k < listed.size(); ++k) counts.data[listed.data[k]] += 1.0;
+}
+
+// Adds how often each row is listed.
+void bind_count_rows(const py::object& listed, const py::object& counts) {
+    const auto out = write_array<double>("counts", counts, {kAny});
+    if (has_type<std::int32_t>(listed)) return count_rows_of(read_array<std::int32_t>("listed", listed, {kAny}), out);
+    count_rows_of(read_array<std::int64_t>("listed", listed, {kAny}), out);
+}
 
 bool bind_hash_rows(const Table& table, const py::object& factors, std::size_t n_threads, const py::object& hashes) {
     const std::size_t n_features = table.n_features();
@@ -65,6 +79,7 @@ void bind_find_neighbors(const Table& table, const py::object& columns, const py
 }  // namespace
 
 void add_row_bindings(py::module_& module) {
+    module.def("count_rows", &bind_count_rows, py::arg("listed"), py::arg("counts"));
     module.def("hash_rows", &bind_hash_rows, py::arg("table"), py::arg("factors"), py::arg("n_threads"),
                py::arg("hashes"));
     module.def("find_neighbors", &bind_find_neighbors, py::arg("table"), py::arg("columns"), py::arg("labels"),

@@ -29,28 +29,30 @@ struct TileSplit {
 #if defined(__GNUC__)  // and clang, except in its MSVC mode
 // Finds the leaves of all kTile rows, in vectors of BYTES. This is a macro because in a template, the compiler would
 // lower the vectors before it knows the target processor.
-#define TRUEWOOD_WALK_TILE(NAME, TARGET, BYTES)                                                             \
-    template <class Code>                                                                                   \
-    TARGET void NAME(const Code* tile, const std::vector<TileSplit<Code>>& splits, std::uint16_t* leaves) { \
-        typedef Code Codes __attribute__((vector_size(BYTES)));                                             \
-        constexpr std::size_t kLanes = BYTES / sizeof(Code), kVectors = 8;                                  \
-        static_assert(kTile % (kLanes * kVectors) == 0);                                                    \
-        for (std::size_t start = 0; start < kTile; start += kLanes * kVectors) {                            \
-            Codes leaf[kVectors] = {};                                                                      \
-            for (const TileSplit<Code>& split : splits) {                                                   \
-                const Codes threshold = split.threshold - Codes{};                                          \
-                const Codes from = split.from - Codes{}, to = split.to - Codes{};                           \
-                const Code* x = tile + split.column * kTile + start;                                        \
-                _Pragma("GCC unroll 8") for (std::size_t k = 0; k < kVectors; ++k) {                        \
-                    Codes codes;                                                                            \
-                    std::memcpy(&codes, x + k * kLanes, BYTES);                                             \
-                    leaf[k] = (codes > threshold) & (leaf[k] == from) ? to : leaf[k];                       \
-                }                                                                                           \
-            }                                                                                               \
-            std::make_unsigned_t<Code> found[kVectors * kLanes];                                            \
-            std::memcpy(found, leaf, sizeof(found));                                                        \
-            for (std::size_t i = 0; i < kVectors * kLanes; ++i) leaves[start + i] = found[i];               \
-        }                                                                                                   \
+#define TRUEWOOD_WALK_TILE(NAME, TARGET, BYTES)                                                                   \
+    template <class Code>                                                                                         \
+    TARGET void NAME(const Code* tile, const std::vector<TileSplit<Code>>& splits, std::uint16_t* leaves) {       \
+        typedef Code Codes __attribute__((vector_size(BYTES)));                                                   \
+        constexpr std::size_t kLanes = BYTES / sizeof(Code), kVectors = 8;                                        \
+        static_assert(kTile % (kLanes * kVectors) == 0);                                                          \
+        for (std::size_t start = 0; start < kTile; start += kLanes * kVectors) {                                  \
+            Codes leaf[kVectors] = {};                                                                            \
+            for (const TileSplit<Code>& split : splits) {                                                         \
+                const Codes threshold = split.threshold - Codes{};                                                \
+                const Codes from = split.from - Codes{}, to = split.to - Codes{};                                 \
+                const Code* x = tile + split.column * kTile + start;                                              \
+                _Pragma("GCC unroll 8") for (std::size_t k = 0; k < kVectors; ++k) {                              \
+                    Codes codes;                                                                                  \
+                    std::memcpy(&codes, x + k * kLanes, BYTES);                                                   \
+                    /* One condition makes one vector, two make masks; the results are the same. */               \
+                    if constexpr (BYTES < 64) leaf[k] = ((codes > threshold) & (leaf[k] == from)) ? to : leaf[k]; \
+                    else leaf[k] = codes > threshold ? (leaf[k] == from ? to : leaf[k]) : leaf[k];                \
+                }                                                                                                 \
+            }                                                                                                     \
+            std::make_unsigned_t<Code> found[kVectors * kLanes];                                                  \
+            std::memcpy(found, leaf, sizeof(found));                                                              \
+            for (std::size_t i = 0; i < kVectors * kLanes; ++i) leaves[start + i] = found[i];                     \
+        }                                                                                                         \
     }
 TRUEWOOD_WALK_TILE(walk_tile_16, , 16)
 #if defined(__x86_64__)
@@ -74,7 +76,7 @@ void walk_tile(const Code* tile, const std::vector<TileSplit<Code>>& splits, std
     for (const TileSplit<Code>& split : splits) {
         const Code* x = tile + split.column * kTile;
         for (std::size_t i = 0; i < kTile; ++i) {
-            leaf[i] = (x[i] > split.threshold) & (leaf[i] == split.from) ? split.to : leaf[i];
+            leaf[i] = x[i] > split.threshold && leaf[i] == split.from ? split.to : leaf[i];
         }
     }
     for (std::size_t i = 0; i < kTile; ++i) leaves[i] = static_cast<std::make_unsigned_t<Code>>(leaf[i]);
