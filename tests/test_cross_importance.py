@@ -431,6 +431,7 @@ def test_tables_files_pictures_and_words(tmp_path):
     words = dict(describe_method(result, None))
     assert not find_lacking(words["Model"], "Regression", "36 trees", "boosting", "3 folds")
     assert not find_lacking(words["Rows"], "90 rows", "folds")
+    assert "unit" in words["Biased importance"]  # scores of boosted trees are covariances
     assert "models of this kind" in " ".join(explain_reading(result, 0.05, None))
     deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, contributions=True)
     plain = tw.cross_importance(BOOSTING, X, y, cv=3, contributions=True)

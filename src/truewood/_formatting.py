@@ -22,6 +22,8 @@ _SMALLEST_P_VALUE = 0.001
 _SMALLEST_PERCENT = 0.01
 # Numbers from the first to the second are written out, others in units of a power of 1,000.
 _LEAST, _MOST = 1e-3, 1e6
+# Digits of the largest number of a column, at most, for the sake of smaller ones.
+_MOST_DIGITS = 9
 _MOST_NAMES = 12
 # Maximum number of characters of a user's name or value in a message.
 _LONGEST = 80
@@ -95,8 +97,8 @@ class Unit:
         return f"{title} (in 1e{self.exponent})" if self.exponent else title
 
 
-def find_unit(numbers: Iterable[float]) -> Unit:
-    """Find the unit in which the largest of these numbers has three or more digits.
+def find_unit(numbers: Iterable[float], *, smallest: float = math.inf) -> Unit:
+    """Find the unit in which the largest of these numbers, and `smallest`, have three or more digits.
 
     Examples
     --------
@@ -104,12 +106,16 @@ def find_unit(numbers: Iterable[float]) -> Unit:
     >>> unit = find_unit([0.2431, -0.0312])
     >>> unit.write(0.2431), unit.write(-0.0312), find_unit([4.2e17]).write(4.2e17)
     ('0.243', '-0.031', '420')
+    >>> find_unit([1200.0, 0.43], smallest=0.43).write(0.43)
+    '0.430'
     """
     largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
     if largest == 0:
         return Unit(0, 3)
     magnitude = math.floor(math.log10(largest))
     exponent = 0 if _LEAST <= largest < _MOST else 3 * (magnitude // 3)
+    if 0 < smallest < largest:
+        magnitude = max(math.floor(math.log10(smallest)), magnitude + 3 - _MOST_DIGITS)
     return Unit(exponent, max(0, 2 - magnitude + exponent))
 
 

@@ -155,12 +155,12 @@ def test_groups_model_and_survival_times(app, open_page, tmp_path):
     choose_option(page, "Group column", "patient")
     page.locator("span.role", has_text="groups").wait_for()
     choose_option(page, "Model", "extra-trees")
-    page.get_by_role("checkbox", name="Also test which columns work together").click()
+    page.get_by_role("checkbox", name="Also test pairs of columns for interactions").click()
     start_report(page, "days")
     report = wait_for_report(page, "What predicts days?")
     assert list_features(report) == ["x", "died"]
     assert "folds" in report.locator("#facts").inner_text()  # and not out-of-bag rows
-    report.get_by_role("heading", name="Features that work together").wait_for()
+    report.get_by_role("heading", name="Interactions").wait_for()
 
     page.get_by_role("button", name="Columns").click()
     choose_option(page, "Task", "survival")

@@ -288,6 +288,7 @@ def test_results_report_the_number_of_groups(forest, tmp_path):
     assert not find_lacking(repr(result), "120 held-out rows", "30 groups")
     assert result.groups is None
     facts = dict(describe_method(result, None))
+    assert "unit" not in facts["Biased importance"]
     assert any(text.startswith("30 groups") for text in facts.values())
     assert any("30 groups" in caveat.text for caveat in list_caveats(result, None))
     result.save(tmp_path / "result.json")

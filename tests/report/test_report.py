@@ -234,7 +234,7 @@ def test_every_feature_has_a_card(result, tmp_path):
     low, high = (100 * end[result.order[0]] for end in result.interval(share=True))
     expected = [f"{100 * table['share'][0]:.1f}%", f"{low:.1f} to {high:.1f}%", "<0.001, adjusted <0.001"]
     best, worst = (ranks[result.order[0]] for ranks in result.rank_sets())
-    expected += [f"1 of 6 (95% confidence: {best} to {worst})", "f5 (1.00)"]
+    expected += [f"1 of 6 (95% simultaneous confidence: {best} to {worst})", "f5 (1.00)"]
     assert not find_lacking(cards["f1"], *expected, "significant")
     assert "Correlated" not in cards["f2"]
     noise = table["feature"].iloc[-1]
@@ -248,7 +248,7 @@ def test_cards_list_the_columns_of_groups(tmp_path):
     result = tw.importance(forest, X, y, feature_groups=groups)
     result.report(tmp_path / "report.html", X=X, feature_groups=groups)
     cards = read_cards(tmp_path / "report.html")
-    assert not find_lacking(cards["first"], "f0, f1 and f2", "1 of 4 (95% confidence: 1)")
+    assert not find_lacking(cards["first"], "f0, f1 and f2", "1 of 4 (95% simultaneous confidence: 1)")
     assert "Columns" not in cards["f3"]
 
 

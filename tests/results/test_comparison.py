@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 import truewood as tw
 from helpers.messages import find_lacking
 from truewood._plotting.style import BIASED, UNBIASED
+from truewood._results.comparison_text import write_differences
 from truewood._scoring import results
 
 pytestmark = pytest.mark.any_engine
@@ -240,6 +241,25 @@ def test_table_and_text_have_the_largest_differences_first(pair):
     np.testing.assert_allclose((high - low) / comparison.std_error, 2 * norm.isf(0.05))
     with pytest.raises(ValueError, match=r"level.*\b0\b.*\b1\b"):
         comparison.interval(1)
+
+
+def test_the_smallest_significant_difference_and_its_interval_have_digits(pair, tmp_path):
+    # If 2,500 set the decimals, the significant 0.43 would print as 0, with an interval from 0 to 1.
+    comparison = replace(
+        tw.compare(*pair),
+        difference=np.array([2500.0, -800.0, 0.43, 0.02]),
+        std_error=np.array([10.0, 10.0, 0.1, 1.0]),
+    )
+    assert (comparison.adjusted_p_value() <= 0.05).tolist() == [True, True, True, False]
+    line = next(line for line in repr(comparison).splitlines() if "+0.4" in line)
+    assert not find_lacking(line, "+0.430", "0.234 to 0.626", "*")
+    assert not find_lacking(comparison._repr_html_(), "+2,500.000", "+0.430", "0.234 to 0.626")
+    # At a lower level, the small difference is not significant and needs no digits.
+    cells = write_differences(comparison, 1e-6)
+    assert cells["difference"] == ["+2,500", "-800", "0", "0"]
+    # Rounding errors that count as significant do not widen the table without limit.
+    noise = replace(comparison, difference=np.array([2500.0, 1e-13, 0, 0]), std_error=np.array([1.0, 1e-15, 1, 1]))
+    assert write_differences(noise, 0.05)["difference"][:2] == ["+2,500.00000", "0"]
 
 
 def test_arrays_cannot_be_written_into(pair):

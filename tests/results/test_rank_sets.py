@@ -73,7 +73,7 @@ def test_the_largest_certain_top_is_named():
         known = replace(result, values=scores, std_error=ones, rows="heldout", feature_names=names)
         return write_certain_top(known, alpha)
 
-    assert not find_lacking(write([20.0, 60.0, 0.0, 1.0]), "95%", "top 2", "b and a")
+    assert not find_lacking(write([20.0, 60.0, 0.0, 1.0]), "95% simultaneous", "top 2", "b and a")
     assert not find_lacking(write([0.0, 60.0, 0.0, 1.0], 0.1), "90%", "top feature", "b")
     assert not find_lacking(write([0.0, 9.0, 5.0, 5.0]), "95%", "b is among the top 3")
     assert not find_lacking(write([0.0, 9.0, 8.5, 5.0]), "95%", "b and c are among the top 3")

@@ -204,6 +204,13 @@ def test_the_target_is_named(result):
     assert "variance" in name_share(made)
 
 
+def test_shares_that_add_up_to_more_than_the_total_are_explained(result):
+    made = make_result(result, [40, -5], [SURE, 0.6])
+    assert find_percent(made).total == pytest.approx(35)
+    assert "negative" in name_share(made)
+    assert "negative" not in name_share(make_result(result, [40, 0.1], [SURE, 0.6]))
+
+
 def test_small_is_less_than_one_percent(result):
     made = make_result(result, [40, 1.0, 0.99, 0.5], [SURE, SURE, SURE, 0.6])
     assert classify_features(made, 0.05).tolist() == [

@@ -40,7 +40,7 @@ def test_report_names_the_pair(score, tmp_path):
     score.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     section = page.partition('id="pairs-heading"')[2].partition("</section>")[0]
-    assert not find_lacking(section, "dose &lt;mg&gt; and age work together", "1 of 6 pairs", "adjusted p-value")
+    assert not find_lacking(section, "dose &lt;mg&gt; and age interact", "1 of 6 pairs", "adjusted p-value")
     assert section.count("<tr>") == 1 + 6
     score.result.report(tmp_path / "plain.html")
     assert 'id="pairs-heading"' not in (tmp_path / "plain.html").read_text(encoding="utf-8")
@@ -53,7 +53,7 @@ def test_terminal_and_json(tmp_path, monkeypatch, capsys):
     make_table().to_csv("doses.csv", index=False)
     command = ["importance", "doses.csv", "--target", "effect", "--n-estimators", "60", "--interactions"]
     assert main(command) == 0
-    assert "dose <mg> and age work together (1 of 6 pairs" in " ".join(capsys.readouterr().out.split())
+    assert "dose <mg> and age interact (1 of 6 pairs" in " ".join(capsys.readouterr().out.split())
     assert main([*command, "--json"]) == 0
     first = json.loads(capsys.readouterr().out)["interactions"][0]
     assert (first["feature_1"], first["feature_2"]) == ("dose <mg>", "age")

@@ -58,7 +58,7 @@ VERDICTS = {
     "good, without a test of splits": (GOOD, np.nan, None),
     "poor": (POOR, 0.3, "p = 0.300)"),
     "poor, without a test of splits": (POOR, np.nan, "p = 0.309)"),
-    "poor, but splits hold up": (POOR, 0.001, "(p = 0.001)"),
+    "poor, but splits hold up": (POOR, 0.001, "(p = 0.001), but"),
 }
 
 

@@ -177,7 +177,7 @@ class Page:
         self.groups.props("clearable")
         for select in (self.target, self.task, self.event, self.groups, self.model):
             select.props("outlined")
-        self.pairs = ui.checkbox("Also test which columns work together (takes longer)")
+        self.pairs = ui.checkbox("Also test pairs of columns for interactions (takes longer)")
         with ui.element("div").classes("actions"):
             self.start = ui.button("Analyze", on_click=self._analyze).props("unelevated no-caps")
             ui.button("New table", on_click=lambda: self._go("file")).props("flat no-caps")

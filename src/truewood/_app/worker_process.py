@@ -12,7 +12,7 @@ from typing import Any, cast
 # Largest line in bytes: the columns of a wide table.
 _LONGEST_LINE = 2**26
 # Shown until the process has imported its libraries and takes the job.
-_STARTING = "Starting; the first time takes longest"
+_STARTING = "Starting; this takes longest the first time"
 
 
 class WorkerError(Exception):

@@ -54,7 +54,7 @@ def add_command(commands: Any) -> None:
         dest="same_rows",
         action="store_const",
         const=False,
-        help="the results have no rows in common, even if they have the same number of rows",
+        help="do not pair rows: the results come from different rows, even if they have the same number of rows",
     )
     add_result_options(parser, ".html (report), .csv, .png, .svg or .pdf")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of the table")

@@ -169,7 +169,7 @@ def _add_output(group: Any) -> None:
     group.add_argument(
         "--interactions",
         action="store_true",
-        help="also test which pairs of features work together, that is, interact",
+        help="also test pairs of features for interactions",
     )
     group.add_argument("--json", action="store_true", help="print a JSON object instead of the table")
     group.add_argument("--quiet", action="store_true", help="suppress messages, but not warnings")

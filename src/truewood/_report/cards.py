@@ -124,7 +124,7 @@ def _describe_rank_sets(result: ImportanceResult, alpha: float) -> list[str]:
         return [""] * n_features
     pairs = zip(*(ranks.tolist() for ranks in result.rank_sets(alpha)), strict=True)
     ranges = [f"{best}" if best == worst else f"{best} to {worst}" for best, worst in pairs]
-    return [f" ({100 * (1 - alpha):g}% confidence: {text})" for text in ranges]
+    return [f" ({100 * (1 - alpha):g}% simultaneous confidence: {text})" for text in ranges]
 
 
 def _list_correlated(check: TableCheck, name: str) -> Sequence[str]:

@@ -29,7 +29,8 @@ def write_comparison(
 ) -> None:
     """Write the report; see `Comparison.report`."""
     check_report(path, title=title, notes=notes)
-    table, cells, unit = comparison.frame(), write_differences(comparison, alpha), find_difference_unit(comparison)
+    table, cells = comparison.frame(), write_differences(comparison, alpha)
+    unit = find_difference_unit(comparison, alpha)
     titles, interval = list(cells), comparison.interval()
     verdicts = classify_differences(comparison, alpha)[comparison.order].tolist()
     a, b = (shorten(name) for name in comparison.names)

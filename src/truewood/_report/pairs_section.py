@@ -1,4 +1,4 @@
-"""The report's section on pairs of features: which of them work together. User text is always escaped."""
+"""The report's section on pairs of features: which of them interact. User text is always escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _N_SHOWN = 10
 # Significant pairs whose effects are drawn.
 _N_DRAWN = 4
 _MEANING = (
-    "Two features work together if the effect of one depends on the value of the other. Scores measure how much of the "
+    "Two features interact if the effect of one depends on the value of the other. Scores measure how much of the "
     "target's variation the joint effect of a pair explains beyond the separate effects of its two features. They are "
     "not clipped, so they may be negative."
 )
@@ -30,7 +30,7 @@ def write_pairs_section(interactions: Interactions, alpha: float) -> str:
     notes += [f"{count(n_left, 'more pair')} with lower scores."] * (n_left > 0)
     note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
     return (
-        '<section aria-labelledby="pairs-heading"><h2 id="pairs-heading">Features that work together</h2>'
+        '<section aria-labelledby="pairs-heading"><h2 id="pairs-heading">Interactions</h2>'
         f"<p>{escape(summarize_pairs(interactions, alpha))} {_MEANING}</p>"
         f'<div class="scroll"><table id="pairs"><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{note}{_draw_pairs(interactions, alpha)}</section>\n"

@@ -139,12 +139,10 @@ def describe_method(result: ImportanceResult, check: TableCheck | None) -> list[
             "error of the sum."
         )
         lines.append(("Percentages", text))
-    lines.append(
-        (
-            "Comparison",
-            "mdi: mean decrease in impurity of the same trees on their training rows; biased, but widely used.",
-        )
-    )
+    mdi = "mdi: mean decrease in impurity of the same trees on their training rows; biased, but widely used."
+    if result.measure != "mdi" and get_measure("mdi").unit[result.task] != name_unit(result):
+        mdi += " Its unit is not that of the importance, so compare ranks only."
+    lines.append(("Biased importance", mdi))
     if result.skipped_weight > 0:
         lines.append(("Splits without evaluation rows", describe_skipped(result)))
     return [*lines, ("Correlation", describe_correlations(check))]

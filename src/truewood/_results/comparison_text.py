@@ -47,10 +47,12 @@ def _count_hidden(comparison: Comparison) -> list[str]:
     return [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
 
 
-def find_difference_unit(comparison: Comparison) -> Unit:
-    """Find the unit that differences and importances share."""
+def find_difference_unit(comparison: Comparison, alpha: float) -> Unit:
+    """Find the unit that differences and importances share, in which the smallest significant difference has digits."""
     numbers = (comparison.difference, comparison.values_a, comparison.values_b)
-    return find_unit(np.concatenate(numbers).tolist())
+    is_found = comparison.adjusted_p_value() <= alpha
+    smallest = np.min(np.abs(comparison.difference), where=is_found, initial=np.inf)
+    return find_unit(np.concatenate(numbers).tolist(), smallest=float(smallest))
 
 
 def write_differences(comparison: Comparison, alpha: float) -> dict[str, list[str]]:
@@ -58,7 +60,7 @@ def write_differences(comparison: Comparison, alpha: float) -> dict[str, list[st
     order = comparison.order
     low, high = (end[order].tolist() for end in comparison.interval())
     numbers = (comparison.difference[order], comparison.values_a[order], comparison.values_b[order])
-    unit = find_difference_unit(comparison)
+    unit = find_difference_unit(comparison, alpha)
     p_values = comparison.adjusted_p_value()[order].tolist()
     a, b = (in_one_line(shorten(name, _LONGEST)) for name in comparison.names)
     a, b = (a, b) if a != b else ("the first", "the second")

@@ -67,7 +67,7 @@ def write_html(result: ImportanceResult) -> str:
 def write_certain_top(result: ImportanceResult, alpha: float) -> str:
     """Write which features are the top k with confidence 1 - alpha, for the largest such k, or are among them."""
     _, worst = result.rank_sets(alpha)
-    confidence, n_features = f"{100 * (1 - alpha):g}% confidence", len(worst)
+    confidence, n_features = f"{100 * (1 - alpha):g}% simultaneous confidence", len(worst)
     n_top = max((k for k in range(1, n_features) if np.count_nonzero(worst <= k) == k), default=0)
     if not n_top and worst.min() == n_features:
         return f"With {confidence}, no feature can be ranked above another one."

@@ -66,7 +66,7 @@ def make_pairs_table(interactions: Interactions, alpha: float, top: int) -> pd.D
 
 
 def summarize_pairs(interactions: Interactions, alpha: float) -> str:
-    """State which pairs work together, in a sentence or two."""
+    """State which pairs interact, in a sentence or two."""
     n_pairs = len(interactions.values)
     if interactions.inference_unavailable is not None:
         verb = "was" if n_pairs == 1 else "were"
@@ -76,11 +76,11 @@ def summarize_pairs(interactions: Interactions, alpha: float) -> str:
     is_found = interactions.select(alpha)
     found = [interactions.pairs[k] for k in interactions.order if is_found[k]]
     names = [" and ".join(interactions.feature_names[pair].tolist()) for pair in found]
-    text = f"No evidence that features work together ({tested} tested for interactions)."
+    text = f"No evidence of interactions ({tested} of features tested)."
     if names:
         listed = "; ".join(names[:_N_NAMED])
         listed += f"; and {count(len(names) - _N_NAMED, 'more pair')}" if len(names) > _N_NAMED else ""
-        text = f"{listed} work together" if len(names) == 1 else f"These pairs of features work together: {listed}"
+        text = f"{listed} interact" if len(names) == 1 else f"These pairs of features interact: {listed}"
         text += f" ({len(names):,} of {tested}, {alpha:.0%} false discovery rate)."
     return " ".join([text, *_describe_withheld(interactions)])
 

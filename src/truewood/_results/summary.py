@@ -147,6 +147,8 @@ def name_variation_in(target: str | None = None) -> str:
 def name_share(result: ImportanceResult) -> str:
     """Define shares by their technical term."""
     limits = "Shares are clipped to the range from 0 to 100%."
+    if result.values.min() < 0 and not get_measure(result.measure).is_given_others:
+        limits += " The total includes negative shares, so the shares shown may add up to more than it."
     if get_measure(result.measure).is_given_others:
         text = f"the part of {name_impurity(result)} that the model cannot explain without the feature"
     else:

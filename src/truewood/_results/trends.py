@@ -152,7 +152,7 @@ def explain_directions(explanation: Explanation) -> str:
         f"Direction: how the mean effect on the {what} changes from low to high values of the feature{which}. It is "
         f'"{up}" if at least {100 * _MIN_MONOTONE:g}% of the total change is upward, "{down}" if at least '
         f'{100 * _MIN_MONOTONE:g}% is downward, and "mixed" otherwise or if the effect depends on other features. '
-        f"Categories have a mean effect per level. Effects are means over {rows}.{raw_score}"
+        f"For categories, the mean effect of each level is given instead. Effects are means over {rows}.{raw_score}"
     )
 
 

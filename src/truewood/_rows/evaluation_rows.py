@@ -144,8 +144,8 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
     training = tree_model.training
     if training is None or not training.has_bags:
         remedy = (
-            "pass rows='heldout' and rows that it never saw, or refit it per fold with cross_importance or "
-            "cross_interactions"
+            "pass rows='heldout' and rows that it never saw; to score features or pairs without such rows, refit it "
+            "per fold with cross_importance or cross_interactions"
         )
         if tree_model.why_no_heldout is not None:
             remedy = f"rows='heldout' is not possible either, because it {tree_model.why_no_heldout}"

@@ -151,8 +151,8 @@ def check_quality(
         )
         return
     text = (
-        f"the model is not significantly better than chance ({tested}), although its splits hold up on evaluation rows "
-        f"(p = {format_p_value(total_p_value)})"
+        f"the model is not significantly better than chance ({tested}): its splits hold up on evaluation rows "
+        f"(p = {format_p_value(total_p_value)}), but what they explain is less than the noise in its predictions"
     )
     hint = "The trees may be too deep for a weak signal; try {max_depth}"
     messages.warn(Message(f"{text}.", hint, max_depth=3) if may_be_too_deep else text)
