@@ -15,7 +15,7 @@ SEEDS = [range(3), pytest.param(range(3, 6), marks=pytest.mark.slow)]
 
 
 @pytest.mark.filterwarnings("ignore:.*max_samples=")  # 60 rows leave few of a class out
-@pytest.mark.filterwarnings("ignore:.*samples hold copies")  # which leave fewer
+@pytest.mark.filterwarnings("ignore:.*samples contain copies")  # which leave fewer
 @pytest.mark.filterwarnings("ignore:.* of \\d+ rows")  # of three trees, some do
 @pytest.mark.parametrize("seeds", SEEDS, ids=["seeds 0 to 2", "seeds 3 to 5"])
 @pytest.mark.parametrize("name", supported_cases())
