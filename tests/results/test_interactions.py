@@ -84,6 +84,25 @@ def test_selection(result):
         result.select(2)
 
 
+def test_pairs_that_may_reflect_another_are_named(result):
+    # x0 x1 is significant; x3 depends on x0, so x1 x3 may reflect it, and so may x0 x3 if x3 depends on x1.
+    pairs = [tuple(pair) for pair in result.pairs.tolist()]
+    x1_x3, x0_x3, x0_x1 = pairs.index((1, 3)), pairs.index((0, 3)), pairs.index((0, 1))
+    error = np.full(6, 0.01)
+    values = np.where(np.arange(6) == x0_x1, 1.0, np.where(np.arange(6) == x1_x3, 0.1, 0.0))
+    depends = np.zeros(6)
+    plain = replace(result, values=values, null_std_error=error, std_error=error, dependence=depends)
+    assert (plain.find_proxies() == -1).all()
+    depends[x0_x3] = 0.5
+    proxies = replace(plain, dependence=depends)
+    assert proxies.find_proxies().tolist() == [x0_x1 if k == x1_x3 else -1 for k in range(6)]
+    assert "x1 and x3 (that of x0 and x1)" in repr(proxies)
+    assert proxies.frame().set_index(["feature_1", "feature_2"]).loc[("x1", "x3"), "may_reflect"] == "x0 and x1"
+    # The weaker of two pairs may reflect the stronger one, not the other way around.
+    swapped = np.where(np.arange(6) == x0_x1, 0.1, np.where(np.arange(6) == x1_x3, 1.0, 0.0))
+    assert replace(proxies, values=swapped).find_proxies()[x1_x3] == -1
+
+
 def test_pairs_are_found_in_any_order(result):
     assert result.find_pair("x2", 0) == result.find_pair(0, "x2") == 1
     with pytest.raises(ValueError, match="'z'"):

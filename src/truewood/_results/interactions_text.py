@@ -74,15 +74,27 @@ def summarize_pairs(interactions: Interactions, alpha: float) -> str:
         return f"{count(n_pairs, 'pair')} of features {verb} scored, without p-values: {reason}."
     tested = count(n_pairs - int(np.count_nonzero(interactions.is_withheld)), "pair")
     is_found = interactions.select(alpha)
-    found = [interactions.pairs[k] for k in interactions.order if is_found[k]]
-    names = [" and ".join(interactions.feature_names[pair].tolist()) for pair in found]
+    names = [interactions.name_pair(k) for k in interactions.order if is_found[k]]
     text = f"No evidence of interactions ({tested} of features tested)."
     if names:
         listed = "; ".join(names[:_N_NAMED])
         listed += f"; and {count(len(names) - _N_NAMED, 'more pair')}" if len(names) > _N_NAMED else ""
         text = f"{listed} interact" if len(names) == 1 else f"These pairs of features interact: {listed}"
         text += f" ({len(names):,} of {tested}, {alpha:.0%} false discovery rate)."
-    return " ".join([text, *_describe_withheld(interactions)])
+    return " ".join([text, *_describe_proxies(interactions, alpha), *_describe_withheld(interactions)])
+
+
+def _describe_proxies(interactions: Interactions, alpha: float) -> list[str]:
+    """Name the significant pairs that may only reflect another pair."""
+    proxy_of, is_found = interactions.find_proxies(alpha), interactions.select(alpha)
+    found = [k for k in interactions.order if is_found[k] and proxy_of[k] >= 0]
+    if not found:
+        return []
+    named = [f"{interactions.name_pair(k)} (that of {interactions.name_pair(proxy_of[k])})" for k in found[:_N_NAMED]]
+    if len(found) > _N_NAMED:
+        named.append(f"and {count(len(found) - _N_NAMED, 'more pair')}")
+    pairs = "This pair" if len(found) == 1 else "These pairs"
+    return [f"{pairs} may only reflect the stronger interaction of a correlated feature: {'; '.join(named)}."]
 
 
 def _describe_withheld(interactions: Interactions) -> list[str]:
@@ -99,7 +111,8 @@ def _write_notes(interactions: Interactions) -> list[str]:
         notes = [f"No p-values: {interactions.inference_unavailable}."]
     else:
         star = f"* significant (adjusted p-value at most {_ALPHA:g})."
-        notes = [*[star] * bool(interactions.select(_ALPHA).any()), *_describe_withheld(interactions)]
+        notes = [*[star] * bool(interactions.select(_ALPHA).any())]
+        notes += [*_describe_proxies(interactions, _ALPHA), *_describe_withheld(interactions)]
     n_hidden = len(interactions.values) - _N_SHOWN
     if n_hidden > 0:
         notes.append(f"{count(n_hidden, 'more pair')}; see .frame().")
