@@ -23,7 +23,7 @@ def write_rows(folder):
     Path(folder).mkdir()
     for year in (2024, 2025):
         for part in range(2):
-            table = draw_table(80, seed=year + part).assign(weight=1.0, year=year)
+            table = draw_table(80, seed=2 * year + part).assign(weight=1.0, year=year)
             table.to_parquet(Path(folder) / f"{year}-{part}.parquet", index=False)
 
 
