@@ -19,6 +19,7 @@ PAGES = [
     HERE.parent / "docs" / "performance.md",
     HERE.parent / "docs" / "performance_details.md",
 ]
+TRUEWOOD = ("truewood", "truewood with inference")
 FAMILIES = {"forest": "Random forest", "boosted": "Boosted trees"}
 
 
@@ -67,6 +68,49 @@ def write_small(folder: Path) -> str:
     return write_table(("model and held-out rows", "scores only", "with p-values", "leaves, by the library"), rows)
 
 
+def write_boosted(folder: Path) -> str:
+    """Seconds of boosted models: scores, with inference, and the library's own leaves."""
+    table = pd.read_csv(folder / "timings.csv").query("group == 'boosted'")
+    rows = []
+    for case, peers in table[table["case"].str.contains(": ")].groupby("case", sort=False):
+        library = str(case).partition(":")[0]
+        plain, inferred = (peers.loc[peers["peer"] == f"{name}, {library}", "seconds"].item() for name in TRUEWOOD)
+        own = peers.loc[peers["peer"].str.startswith(f"{library} "), "seconds"].item()
+        rows.append((library, *(f"{seconds:.3g} s" for seconds in (plain, inferred, own))))
+    return write_table(("library", "scores only", "with p-values", "leaves, by the library"), rows)
+
+
+def write_growth(folder: Path) -> str:
+    """Seconds of random forests at the smallest and the largest size of each sweep."""
+    rows = []
+    for name in ("rows", "trees", "features"):
+        table = pd.read_csv(folder / f"{name}.csv").query("family == 'forest'")
+        for size in (table[name].min(), table[name].max()):
+            own = table[table[name] == size].set_index("peer")
+            sizes = {part: f"{own[part].iloc[0]:,} {part}" for part in ("rows", "trees", "features")}
+            words = [sizes.pop(name), *(words for part, words in sizes.items() if part != "features")]
+            rows.append(
+                (", ".join(words), *(_write_seconds(own.loc[peer]) for peer in ("fit of the forest", *TRUEWOOD)))
+            )
+    return write_table(("forest", "fit", "scores only", "with p-values"), rows)
+
+
+def write_threads(folder: Path) -> str:
+    """Seconds of the forest with one thread and with the most threads."""
+    table = pd.read_csv(folder / "cores.csv").pivot_table(index="peer", columns="threads", values="seconds")
+    most = max(table)
+    rows = [
+        (
+            words,
+            f"{table.loc[peer, 1]:.3g} s",
+            f"{table.loc[peer, most]:.3g} s",
+            f"{table.loc[peer, 1] / table.loc[peer, most]:.1f}",
+        )
+        for words, peer in zip(("scores only", "with p-values"), TRUEWOOD, strict=True)
+    ]
+    return write_table(("", "1 thread", f"{most} threads", "speedup"), rows)
+
+
 def write_cores(folder: Path) -> str:
     """Seconds of each peer, one column per number of threads, and the speedup with the most threads."""
     table = pd.read_csv(folder / "cores.csv")
@@ -96,25 +140,33 @@ def fill_page(page: str, tables: dict[str, str]) -> str:
     return page
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the tables")
-    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES)
-    options = parser.parse_args()
+def write_tables(folder: Path) -> dict[str, str]:
+    """All tables by name."""
     writers: dict[str, tuple[str, Callable[[Path], str]]] = {
         "machine": ("machine.txt", write_machine),
         "cores machine": ("cores_machine.txt", partial(write_machine, file="cores_machine.txt")),
         "gpu machine": ("gpu_machine.txt", partial(write_machine, file="gpu_machine.txt")),
         "gpu": ("gpu.csv", partial(write_targets, file="gpu.csv")),
         "targets": ("targets.csv", write_targets),
+        "boosted": ("timings.csv", write_boosted),
+        "growth": ("features.csv", write_growth),
+        "threads": ("cores.csv", write_threads),
         "small": ("timings.csv", write_small),
         "cores": ("cores.csv", write_cores),
         "rows": ("rows.csv", partial(write_sweep, name="rows")),
     }
-    tables = {
-        name: write(options.results) if (options.results / file).exists() else "Not measured yet."
+    return {
+        name: write(folder) if (folder / file).exists() else "Not measured yet."
         for name, (file, write) in writers.items()
     }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the tables")
+    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES)
+    options = parser.parse_args()
+    tables = write_tables(options.results)
     pages = {path: path.read_text() for path in options.pages}
     places = {name for page in pages.values() for name in re.findall(r"<!-- begin (.+) -->", page)}
     if missing := sorted(set(tables) - places):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pandas as pd
 import pytest
@@ -278,3 +279,13 @@ def test_gains_in_power_are_the_committed_ones():
     assert change.drop(few_informative, level="design").groupby("design").mean().abs().max() < 2
     for design in few_informative:
         assert f"{change[design].mean():.1f} ± {change[design].sem():.1f} points more" in text
+
+
+def test_tables_of_the_performance_pages_are_the_committed_ones():
+    spec = spec_from_file_location("benchmark_tables", ROOT / "benchmarks" / "tables.py")
+    tables = module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    written = tables.write_tables(ROOT / "benchmarks" / "results")
+    for path in tables.PAGES:
+        page = path.read_text(encoding="utf-8")
+        assert tables.fill_page(page, written) == page
