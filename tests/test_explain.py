@@ -54,7 +54,7 @@ def explain_slowly(trees, values_of, X, n_columns):
 FORESTS = [name for name in supported_cases() if has_bags(name) and "bagging" not in name and "several" not in name]
 
 
-@pytest.mark.filterwarnings("ignore:.* rows have no explanation")
+@pytest.mark.filterwarnings("ignore:no explanation")
 @pytest.mark.parametrize("name", FORESTS)
 def test_engines_agree_with_the_oracle(name, engines, monkeypatch):
     built = build(name, 0)

@@ -310,7 +310,7 @@ def test_level_and_power():
 
 
 @pytest.mark.statistical
-@pytest.mark.filterwarnings("ignore:.*in every bag")
+@pytest.mark.filterwarnings("ignore:.*every bag contains")
 def test_weights_that_draw_bags_leave_power_out_of_bag():
     """scikit-learn draws heavy rows into nearly all bags; the noise of their few trees must not hide the pair."""
     p_value = []
@@ -350,7 +350,7 @@ def test_scores_control_for_features_outside_the_pairs():
     assert np.isnan(pair.surfaces.levels[2:]).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*in every bag")
+@pytest.mark.filterwarnings("ignore:.*every bag contains")
 def test_a_class_that_is_in_nearly_all_bags_has_no_p_values():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(400, 3)), np.arange(400) < 20

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, Self
 
-from truewood._arguments import check_n_jobs, is_count
+from truewood._arguments import check_n_jobs, is_count, name_type
 from truewood._engines.selection import check_engine, use_engine
 from truewood._formatting import count, quote
 from truewood._inputs.table_types import bring_to_host, take_named
@@ -119,7 +119,7 @@ class ImportanceAccumulator:
         """
         model = self._get_model()
         if find_cluster_library(X) is not None:
-            raise TypeError(f"X must be a table in memory, got {type(X).__name__}; pass it to importance().")
+            raise TypeError(f"X must be a table in memory, got a {name_type(X)}; pass it to importance().")
         X, y, sample_weight = take_named(X, y=bring_to_host(y), sample_weight=bring_to_host(sample_weight))
         part, n_threads = Part("", X, y, sample_weight), check_n_jobs(self._n_jobs)
         added: PartialSums | PartialErrors

@@ -29,6 +29,12 @@ def check_type(value: Any, kind: type | tuple[type, ...], name: str, expected: s
         raise TypeError(f"{name} must be {expected}, got {type(value).__name__}.")
 
 
+def name_type(value: Any) -> str:
+    """Name of a value's type with its library, such as "polars LazyFrame"."""
+    library = type(value).__module__.partition(".")[0]
+    return type(value).__name__ if library == "builtins" else f"{library} {type(value).__name__}"
+
+
 def check_texts(value: Any, name: str) -> None:
     """Refuse what is not a list or tuple of strings."""
     if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):

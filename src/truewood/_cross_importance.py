@@ -18,6 +18,7 @@ from truewood._arguments import (
     check_length,
     check_n_jobs,
     count_rows,
+    name_type,
     read_inference,
 )
 from truewood._exceptions import warn
@@ -159,7 +160,7 @@ def cross_importance(
     check_validation_fraction(validation_fraction)
     if find_streaming_scorer(X) is not None:
         raise TypeError(
-            f"cross_importance needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
+            f"cross_importance needs a table in memory, but X is a {name_type(X)}; load its rows into memory first."
         )
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     n_rows = count_rows(X)

@@ -11,7 +11,7 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class AdapterError(ValueError):
-    """An adapter reads a model differently from the model's own library, or describes an impossible model."""
+    """An adapter fails, contradicts itself, or reads a model differently from the model's own library."""
 
 
 class TrainingRowsError(ValueError):

@@ -106,9 +106,10 @@ def _explain(
     paths = sum_paths(tree_model, matrix, evaluation_rows, n_threads)
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
     if n_unexplained:
+        them = "it" if n_unexplained == 1 else "them"
         warn(
-            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because every tree was trained on them or on "
-            "copies of them; fit more trees to explain them."
+            f"no explanation for {n_unexplained} of {matrix.n_rows} rows because every tree was trained on {them} or "
+            f"on copies of {them}; fit more trees to explain {them}."
         )
     values, base = (
         sum_feature_groups(paths.values, groupings[0]),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from truewood._arguments import name_type
 from truewood._engines.selection import place_on_host, place_rows, use_engine, was_selected_for
 from truewood._exceptions import DeviceMemoryError
 from truewood._inputs.table_types import bring_to_host, is_on_device, take_named
@@ -105,9 +106,9 @@ def importance(
         Seed for ``measure="permutation"``; the other measures are deterministic.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
         Implementation that routes the rows through the trees: the compiled kernel ("native"), the slower reference in
-        numpy, or a GPU ("cuda"). "auto" uses the GPU if X is already there, as a CuPy array, a PyTorch tensor or a cuDF
-        data frame, and leaves X there. Otherwise it uses the engine named by the environment variable TRUEWOOD_ENGINE,
-        or the compiled kernel if it is installed.
+        numpy, or a GPU ("cuda"). "auto" uses the engine named by the environment variable TRUEWOOD_ENGINE. If it is not
+        set, "auto" uses the GPU if X is already there, as a CuPy array, a PyTorch tensor or a cuDF data frame, and
+        otherwise the compiled kernel, or numpy if the kernel is not installed.
 
     Returns
     -------
@@ -138,7 +139,7 @@ def importance(
         ):
             if is_asked:
                 raise ValueError(
-                    f"{name} needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
+                    f"{name} needs a table in memory, but X is a {name_type(X)}; load its rows into memory first."
                 )
         from truewood._streaming.passes import check_streaming_options
 

@@ -228,7 +228,7 @@ def permutation_test(
     [0.1, 0.1]
     """
     if not is_count(n_permutations, 2):
-        raise ValueError(f"n_permutations must be at least 2, got {quote(n_permutations)}; pass a whole number.")
+        raise ValueError(f"n_permutations must be a whole number of at least 2, got {quote(n_permutations)}.")
     check_n_jobs(n_jobs)
     check_estimator(estimator)
     if resume is not None:

@@ -12,7 +12,7 @@ from truewood._engines.selection import describe_engines
 
 
 def show_versions() -> None:
-    """Print the versions of truewood and its dependencies, and the available engines."""
+    """Print the versions of truewood and its dependencies, the engine in use, and the GPU."""
     needed = [re.split(r"[^\w.-]", line)[0] for line in requires("truewood") or [] if "extra ==" not in line]
     lines = [f"truewood      {version('truewood')}"]
     lines += [f"{name:<13} {found}" for name, found in describe_engines().items()]

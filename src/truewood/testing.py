@@ -115,7 +115,7 @@ def _check_training_rows(tree_model: TreeModel, X: Any, y: Any, sample_weight: A
         if not is_training_data(tree_model, tree, inputs.data):
             raise AdapterError(
                 f"the training rows that the adapter of {tree_model.name} lists for tree {tree} do not reproduce the "
-                "counts, weights and values stored in the tree."
+                "counts, weights and values stored in the tree; pass the X and y of the fit, or correct the adapter."
             )
 
 

@@ -167,9 +167,10 @@ def _explain(result: ImportanceResult) -> str:
     n_noise, n_false = len(frame) - 1, int(np.count_nonzero(result.select()[1:]))
     higher = f", below {count(biased_rank - 1, 'noise feature')} with more possible splits" if biased_rank > 1 else ""
     n_above = int(np.count_nonzero((result.interval()[0] > 0)[1:] & ~result.select()[1:]))
+    interval, verb = ("interval", "is") if n_above == 1 else ("intervals", "are")
     above = (
-        f" The interval of {count(n_above, 'noise feature')} is above zero by chance; adjusted p-values account for "
-        f"testing {len(frame)} features at once."
+        f" The {interval} of {count(n_above, 'noise feature')} {verb} above zero by chance; adjusted p-values account "
+        f"for testing {len(frame)} features at once."
         if n_above
         else ""
     )

@@ -56,7 +56,7 @@ def _measure_spread(
         if not len(block):
             continue
         n_here = float(len(block))
-        # Sums from the first row to the last, as np.sum does not add them.
+        # From the first row to the last; np.sum adds in another order.
         own = np.cumsum(block, axis=0)[-1] / n_here
         own_squares = np.cumsum((block - own) ** 2, axis=0)[-1]
         step, total = own - mean, n + n_here

@@ -296,8 +296,8 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
             finding += f" passed the test at alpha={self.alpha:g}"
         if n_added:
             verb, noun = ("added", "other feature") if n_passed else ("kept", "feature")
-            scores = f"score{'s' * (n_added != 1)}"
-            finding += f"; {verb} the {count(n_added, noun)} with the largest {scores} (see min_features)"
+            added, scores = (noun, "score") if n_added == 1 else (count(n_added, noun), "scores")
+            finding += f"; {verb} the {added} with the largest {scores} (see min_features)"
         warnings.warn(f"{finding}.", UserWarning, stacklevel=3)
 
     def _write_scores(self) -> str:

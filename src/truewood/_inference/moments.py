@@ -244,7 +244,7 @@ def drop_rounding(variance: Floats, magnitude: Floats, n_rows: int = 1) -> Float
 
 
 def find_unresolved(variance: Floats, magnitude: Floats, size: Floats, n_rows: int) -> int | None:
-    """The first feature with a variance within rounding errors that are not small relative to its scores, or None.
+    """The first feature whose variance is lost in rounding errors that matter for its scores, or None.
 
     Parameters
     ----------

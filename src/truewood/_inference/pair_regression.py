@@ -1,6 +1,7 @@
-"""Regressions of joint effects, and of what is left of the target, on functions that do not combine two features.
+"""Regressions of joint effects, and of the residual target, on functions that do not combine two features.
 
-Functions of rows are the rows of matrices here, so that each is contiguous; each is times the root of the row's weight.
+Functions of rows are the rows of matrices here, so that each is contiguous; each is multiplied by the square root of
+the row's weight.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from truewood._inputs.groups import sum_row_groups
 
 Floats = NDArray[np.float64]
 
-# Curves of features: one per this many rows, those of the largest main effects.
+# Rows per curve; the features with the largest main effects have one.
 _ROWS_PER_CURVE = 20
-# Bases of features, those of the largest main effects, replace their curves as long as there are this many rows for
-# each function that all pairs have in common.
+# Bases replace curves, the features with the largest main effects first, as long as there are this many rows for each
+# function that all pairs have in common.
 _ROWS_PER_COMMON = 8
 # Singular values, or eigenvalues, below this share of the largest are zero.
 _RANK = 1e-7

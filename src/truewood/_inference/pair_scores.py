@@ -54,7 +54,7 @@ class PairScores:
     dependence : ndarray of shape (n_pairs,)
         Canonical correlation of the additive bases of the two features, adjusted for chance.
     taken_out : ndarray of shape (n_pairs,)
-        How much the regression changed the score: what dependence between features could have added to it.
+        Absolute change of the score by the regression, which removes what dependence between features adds to it.
     """
 
     values: Floats

@@ -147,7 +147,7 @@ def count_trees_needed(tree_noise: Floats, null_std_error: Floats, n_trees: int)
 
 
 def count_trees_for_bags(moments: Moments, scores: GroupingScores, is_significant: NDArray[np.bool_]) -> int:
-    """Number of trees needed to estimate the variance of significant scores from bags within half of itself."""
+    """Number of trees needed to estimate the variance of significant scores from bags to within 50%."""
     if moments.r == 0:
         return 2
     variance = _estimate_variance(moments, scores, with_bags=False)
@@ -244,7 +244,7 @@ def _fit_share_of_gain(common: Floats, explained: Floats, gain: Floats, useless:
     """The share of the gain that is D, the same for all features: at most 1, and 1 if there are too few features.
 
     The variance grows with the score by a factor of 1 + score / D. Both in units of the gain, the share is the ratio of
-    intercept and slope of a regression over the features. The slope less its standard error counts.
+    intercept and slope of a regression over the features. The slope minus its standard error is used.
 
     Parameters
     ----------

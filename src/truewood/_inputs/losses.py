@@ -30,16 +30,16 @@ class Loss:
     make_target : callable
         ``make_target(y, weight)`` takes y as numbers (classes as codes), shape (n_rows, n_outputs), and weights, and
         returns the negative gradient at the best constant raw scores, shape (n_rows, n_scores), or life tables.
-    in_target_units : bool
+    in_target_units : bool, default=False
         Whether raw scores are in the units of the target.
-    is_life_table : bool
+    is_life_table : bool, default=False
         Whether `make_target` returns life tables, so that splits compare hazards.
-    of_mean : OfMean or None
+    of_mean : OfMean or None, default=None
         The target in another form, for losses with a negative gradient of k (s - c), where s is a function of y, c is
         the mean of s, and k depends on c alone.
-    of_constant : OfConstant or None
+    of_constant : OfConstant or None, default=None
         The target in two steps for other losses: first the best constant, then the target.
-    at_score : callable or None
+    at_score : callable or None, default=None
         ``at_score(y, raw)`` returns the negative gradient at raw scores and the expected second derivative there, both
         of shape (n_rows, n_scores); None for a loss without a smooth gradient.
     """
@@ -131,7 +131,7 @@ def softmax(n_classes: int) -> Loss:
     """Target: one-hot class minus the class priors, as for one-vs-rest logistic losses."""
 
     def statistic(y: Floats) -> Floats:
-        _require((y >= 0) & (y < n_classes), f"class numbers from 0 to {n_classes - 1}", "softmax loss")
+        _require((y >= 0) & (y < n_classes), f"a class number from 0 to {n_classes - 1}", "softmax loss")
         one_hot: Floats = (y == np.arange(n_classes)).astype(np.float64)
         return one_hot
 
@@ -146,7 +146,7 @@ def poisson() -> Loss:
     """Target: y minus its mean (log link)."""
 
     def statistic(y: Floats) -> Floats:
-        _require(y >= 0, "not negative", "Poisson loss")
+        _require(y >= 0, "nonnegative", "Poisson loss")
         return y
 
     def at_score(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
@@ -173,7 +173,7 @@ def tweedie(power: float) -> Loss:
     """Target: (y - mean) mean^(1 - power) (log link)."""
 
     def statistic(y: Floats) -> Floats:
-        _require(y >= 0, "not negative", "Tweedie loss")
+        _require(y >= 0, "nonnegative", "Tweedie loss")
         return y
 
     def find_factor(mean: Floats) -> Floats:
@@ -300,7 +300,7 @@ def aft(distribution: str, scale: float) -> Loss:
     def find_score(y: Floats, weight: Floats) -> Floats:
         _require(
             (y[:, :1] >= 0) & (y[:, 1:] >= y[:, :1]) & (y[:, 1:] > 0),
-            "bounds of the time, with 0 <= lower <= upper and upper > 0,",
+            "a lower and an upper bound of the time, with 0 <= lower <= upper and upper > 0,",
             "AFT loss",
         )
         times = np.log(y[np.isfinite(y) & (y > 0)])

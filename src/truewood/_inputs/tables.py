@@ -104,25 +104,25 @@ class InputSpec:
         The model's name, for messages.
     n_features : int or None
         Number of columns it was fit on; None for an unfitted model.
-    names : ndarray of str, shape (n_features,), or None
+    names : ndarray of str, shape (n_features,), or None, default=None
         Their names, if the model records them.
-    spell : callable
+    spell : callable, default=str
         ``spell(name)`` returns a name as the model spells it.
-    dtype : {"float32", "float64"} or None
+    dtype : {"float32", "float64"} or None, default="float32"
         The type in which it compares values; None if the library finds leaves itself, from the output of `encode`.
-    why_no_missing : str or None
+    why_no_missing : str or None, default=None
         Why X may not contain NaN; None if every split has a direction for NaN.
-    takes_sparse_missing : bool
+    takes_sparse_missing : bool, default=True
         Whether a sparse matrix may store NaN.
-    takes_infinite : bool
+    takes_infinite : bool, default=False
         Whether X may contain infinite values.
-    sparse_fill : float
+    sparse_fill : float, default=0.0
         Value of entries that a sparse matrix does not store: 0 or NaN.
-    encode : callable or None
+    encode : callable or None, default=None
         ``encode(X)`` returns the table as the trees read it: categories as numbers, missing values as NaN.
-    takes_codes : bool
+    takes_codes : bool, default=False
         Whether it identifies categories of a data frame by code, not by label.
-    takes_device : bool or None
+    takes_device : bool or None, default=None
         Whether rows on a GPU can stay there; None if they can unless `encode` is set.
     """
 

@@ -28,9 +28,9 @@ class TargetKind:
 
     Parameters
     ----------
-    classes : tuple of ndarray
+    classes : tuple of ndarray, default=()
         The class labels of each output, in the order of the model's columns; empty for regression.
-    n_outputs : int
+    n_outputs : int, default=1
         Number of outputs.
 
     Attributes

@@ -26,8 +26,8 @@ def name_text_columns(X: Any, estimator: Any) -> Iterator[None]:
         model = type(find_model(estimator)[1]).__name__
         columns = list_names([f"{name} ({quote(text)})" for name, text in found.items()])
         raise ValueError(
-            f"X must have only numbers for {model}, got text in {columns}; encode it first, such as with make_pipeline("
-            f"make_column_transformer((OrdinalEncoder(), [...]), remainder='passthrough'), {model}())."
+            f"X must have only numbers for {model}, got text in {columns}; encode it first, for example with "
+            f"make_pipeline(make_column_transformer((OrdinalEncoder(), [...]), remainder='passthrough'), {model}())."
         ) from error
 
 

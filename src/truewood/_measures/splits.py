@@ -163,12 +163,12 @@ def weigh_roots(trees: TreeEnsemble) -> Floats:
 def predict_evaluation_means(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Expected target of evaluation rows at each node, shape (n_nodes, n_columns).
 
-    In-bag means do not serve: trees isolate in-bag rows of a rare class, so evaluation rows at the same nodes are of
+    In-bag means are biased: trees isolate in-bag rows of a rare class, so evaluation rows at the same nodes are of
     other classes. The means of evaluation rows are right on average, but at small nodes each row would be compared
-    with itself. So these means count together with a line: node values explain the means of the evaluation rows at the
-    children of splits with one slope per tree. It is 0 for noise and near 1 for good estimates, and it converts values
-    of classes with weights to the shares of the evaluation rows. Values of additive trees can be of any size, so only
-    the means of the evaluation rows count.
+    with itself. So these means are shrunk toward a line, their regression on node values at the children of splits,
+    with one slope per tree. The slope is 0 for noise and near 1 for good estimates, and it converts values of classes
+    with weights to the shares of the evaluation rows. Values of additive trees can be of any size, so the means of the
+    evaluation rows are used as they are.
     """
     if trees.is_additive:
         return sums.mean

@@ -49,7 +49,7 @@ def open_axes(
     would show it half drawn.
     """
     if top is not None and not is_count(top, 1):
-        raise ValueError(f"top must be a whole number of at least 1, or None for all features, got {quote(top)}.")
+        raise ValueError(f"top must be a whole number of at least 1, or None for all, got {quote(top)}.")
     n_shown = n_features if top is None else min(int(top), n_features)
     if ax is not None and not hasattr(ax, "spines"):
         raise TypeError(f"ax must be a matplotlib Axes, got {type(ax).__name__}; create one with plt.subplots().")

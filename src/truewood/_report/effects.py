@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from truewood._formatting import INTERVALS, LEVEL, Unit, find_unit, format_number
+from truewood._formatting import INTERVALS, LEVEL, Unit, count, find_unit, format_number
 from truewood._inference.p_values import find_critical_value
 from truewood._results.trends import Direction
 
@@ -26,7 +26,7 @@ def draw_effects(direction: Direction, prediction: str) -> str:
         (_draw_levels(direction, unit), "level") if direction.levels else (_draw_curve(direction, unit), "value")
     )
     line = "lines" if direction.levels else "shaded"
-    more = f"; {direction.n_more:,} less frequent levels are left out" if direction.n_more else ""
+    more = f"; not shown: {count(direction.n_more, 'less frequent level')}" if direction.n_more else ""
     caption = f"Mean effect on the {prediction} by {by}{power} ({line}: {INTERVALS} of the mean{more})"
     return f"<figure>{drawn}<figcaption>{escape(caption)}.</figcaption></figure>"
 

@@ -111,7 +111,7 @@ class Explanation:
             return found
         raise ValueError(
             f"output must be the index or name of a class or output, one of {list_names(names, _MAX_LISTED)}, got "
-            f"{quote(output)}; pass for example output={quote(names[0])}."
+            f"{quote(output)}; for example, pass output={quote(names[0])}."
         )
 
     def plot(

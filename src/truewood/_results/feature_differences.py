@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# The largest critical value that is looked for, and the number of bisections between it and zero.
+# The largest critical value to search for, and the number of bisections between it and zero.
 _MOST_ERRORS, _N_BISECTIONS = 40.0, 50
 
 

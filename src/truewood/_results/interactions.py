@@ -264,7 +264,7 @@ class Interactions:
         Returns
         -------
         pandas.DataFrame
-            NaN on the diagonal and for pairs that were not tested.
+            NaN on the diagonal, for pairs that were not tested, and for withheld p-values.
         """
         if not is_choice(of, _MATRICES):
             raise ValueError(f"of must be one of {', '.join(map(repr, _MATRICES))}, got {quote(of)}.")

@@ -30,8 +30,8 @@ class JointSurfaces:
     pairs : ndarray of int64, shape (n_surfaces,)
         Index of each pair in the result.
     levels : ndarray of shape (n_features, n_cells)
-        Mean value of each feature in each of its cells. Numeric features are binned at quantiles, and so are dates, as
-        seconds since 1970. The cells of a categorical feature are its most frequent levels, numbered from 0. NaN for
+        Mean value of each feature in each of its cells. Numeric features are binned at quantiles, and so are dates (in
+        seconds since 1970). The cells of a categorical feature are its most frequent levels, numbered from 0. NaN for
         cells that do not exist, and for features that combine several columns.
     level_names : ndarray of str, shape (n_features, n_cells)
         Names of the levels of categorical columns, and dates; empty for numbers.

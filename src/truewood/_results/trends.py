@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._arguments import check_type
-from truewood._formatting import ROWS_IN_WORDS, find_unit, shorten
+from truewood._formatting import ROWS_IN_WORDS, count, find_unit, shorten
 from truewood._results.summary import NOT_SIGNIFICANT, classify_features
 
 if TYPE_CHECKING:
@@ -158,10 +158,10 @@ def explain_directions(explanation: Explanation) -> str:
 
 def describe_levels(result: ImportanceResult, directions: list[Direction]) -> list[str]:
     """Describe the effects of levels, a line per feature that has some, the most important first."""
+    more = [f" ({count(own.n_more, 'more level')})" if own.n_more else "" for own in directions]
     return [
         f"Mean effects of {result.feature_names[j]}{f' for {directions[j].output}' * bool(directions[j].output)}: "
-        f"{'; '.join(f'{level} {effect}' for level, effect in list_effects(directions[j]))}"
-        f"{f' ({directions[j].n_more:,} more levels)' * bool(directions[j].n_more)}."
+        f"{'; '.join(f'{level} {effect}' for level, effect in list_effects(directions[j]))}{more[j]}."
         for j in result.order.tolist()
         if directions[j].levels
     ]

@@ -1,4 +1,4 @@
-"""Copies of rows: a row is not unseen by a tree that was trained on a copy of it.
+"""Copies of rows: a tree that was trained on a copy of a row has seen the row.
 
 Only X decides what a copy is. Leaving out rows that agree in X and y would select rows by y: the remaining rows would
 disagree with the bags, and scores of useless features would be negative. And only rows that would be unique if they
@@ -37,7 +37,7 @@ _FINEST = 300
 _PER_PAIR = 20.0
 # Rows with the same value in a continuous column are copies if nearly all of them agree in all columns.
 _NEARLY_ALL = 0.95
-# Columns of a sparse matrix that are looked at.
+# Columns of a sparse matrix to search.
 _MOST_SPARSE = 100
 # Copies agree this many times as often as they would if one half of the columns did not depend on the other.
 _FAR_MORE = 50.0
@@ -68,7 +68,7 @@ class Copies:
         return is_first
 
     def drop_copies(self, rows: Codes, training: NDArray[np.integer[Any]]) -> Codes:
-        """Those of some rows that have no copy among the training rows, in their order."""
+        """Drop rows with a copy among the training rows; the others keep their order."""
         is_copied = np.zeros(int(self.groups.max()) + 1, dtype=np.bool_)
         is_copied[self.groups[training]] = True
         return rows[~is_copied[self.groups[rows]]]
@@ -87,8 +87,8 @@ def find_copies(matrix: FeatureMatrix, n_threads: int = 1) -> Copies | None:
     """Find rows that are copies of others; None if there are none, or if rows agree by chance.
 
     Rows are copies if they agree in all columns, and if either the columns include a continuous one, or rows agree far
-    more often than two independent halves of the columns would. In tables with few levels per column, rows that agree
-    satisfy neither condition.
+    more often than if one half of the columns were independent of the other. In tables with few levels per column, rows
+    that agree satisfy neither condition.
     """
     if matrix.n_rows < 2 or not (
         isinstance(matrix.values, np.ndarray) or sparse.issparse(matrix.values) or matrix.is_on_device

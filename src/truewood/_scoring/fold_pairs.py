@@ -211,7 +211,7 @@ def join_fold_pairs(
 
 
 def _align(arrays: Sequence[NDArray[Any]], names: Sequence[list[str]]) -> list[NDArray[Any]]:
-    """Arrays whose last axis has all columns that any of them has; columns that one lacks are zero in it."""
+    """Extend the last axis of each array to the columns of all arrays, with zeros in columns that it lacks."""
     everywhere = list(dict.fromkeys(name for own in names for name in own))
     if all(own == everywhere for own in names):
         return list(arrays)

@@ -59,7 +59,7 @@ class RowEffects:
     def take_joint(self, rows: NDArray[np.bool_], pairs: Any, column: int) -> Floats:
         """Joint effects of some pairs in a column and, if there are halves, the noise of the trees.
 
-        The noise is half the difference between the effects from the two halves of the trees; none counts for rows that
+        The noise is half the difference between the effects from the two halves of the trees; it is zero for rows that
         evaluate no tree of a half, which is conservative. Shape (1 or 2, n_pairs, n_rows).
         """
         is_all = bool(rows.all())

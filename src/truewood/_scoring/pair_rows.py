@@ -92,8 +92,10 @@ def find_kept(inputs: ScoringInputs, effects: RowEffects) -> NDArray[np.bool_]:
     if not is_kept.any():
         raise ValueError("no tree has evaluation rows; pass rows='heldout' and rows that the model never saw.")
     if n_lost:
+        them = "it" if n_lost == 1 else "them"
         warn(
-            f"{n_lost} of {len(is_kept)} rows are in every bag and are not evaluated; fit more trees to evaluate them."
+            f"left out {n_lost} of {len(is_kept)} rows because every bag contains {them}; fit more trees to evaluate "
+            f"{them}."
         )
     return is_kept
 

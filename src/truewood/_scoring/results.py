@@ -90,10 +90,7 @@ def make_results(
     if not is_kept.any():
         raise ValueError("no tree has evaluation rows; pass rows='heldout' and rows that the model never saw.")
     if not is_kept.all():
-        warn(
-            f"{np.count_nonzero(~is_kept)} of {len(is_kept)} trees have no evaluation rows and are left out of the "
-            "mean."
-        )
+        warn(f"left out {np.count_nonzero(~is_kept)} of {len(is_kept)} trees for lack of evaluation rows.")
     target, tree_weight = tree_model.target, tree_model.tree_weight
     if metadata.compares_hazards or not tree_model.is_additive:
         impurity = float(np.average(scores.impurity[is_kept], weights=weigh_trees(tree_model)[is_kept]))

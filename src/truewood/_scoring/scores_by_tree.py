@@ -1,4 +1,4 @@
-"""`ScoresByTree`: what a measure makes of the sums of evaluation rows at the nodes of trees."""
+"""`ScoresByTree`: the scores of trees, computed from the sums of evaluation rows at their nodes."""
 
 from __future__ import annotations
 

@@ -189,9 +189,10 @@ def _weigh_rows(is_oob: NDArray[np.bool_], weight: Floats | None) -> Floats:
     if not row_weight.any():
         raise ValueError("no tree has out-of-bag rows; fit with bootstrap=True and more trees.")
     if n_lost:
+        them = "it" if n_lost == 1 else "them"
         warn(
-            f"{n_lost} of {len(is_oob)} rows are not evaluated because every tree was trained on them or on copies of "
-            "them; fit more trees to evaluate them."
+            f"left out {n_lost} of {len(is_oob)} rows because every tree was trained on {them} or on copies of {them}; "
+            f"fit more trees to evaluate {them}."
         )
     return row_weight
 

@@ -342,7 +342,10 @@ class AggregatedScores:
     def _check_errors(self, errors: PartialErrors) -> None:
         """Raise an error if the second pass did not read the rows of the first."""
         if (errors.fingerprint, errors.settings) != (self.no_errors.fingerprint, self.no_errors.settings):
-            raise ValueError("the second pass must be of the same model, first pass, measure and feature_groups.")
+            raise ValueError(
+                "the second pass must be the one that second_pass() started, got one of another model, first pass, "
+                "measure or feature_groups; read all rows again."
+            )
         first = self.sums
         has_same_weight = math.isclose(errors.weight, first.weight, rel_tol=ROUNDING)
         has_same_y = (np.abs(errors.y_sums - first.y_sums) <= ROUNDING * first.y_sums[1]).all()

@@ -2,7 +2,7 @@
 
 Like `RowSample`, it holds the rows with the lowest hashes, each once with a count, and depends neither on how rows are
 split into parts nor on their order. But whether rows are equal depends on X alone, as for a table in memory. The sample
-has either all copies of a row or none, but of different rows that agree in some columns, rarely both. So it cannot show
+has all copies of a row or none, but rarely both of two different rows that agree in some columns. So it cannot show
 that rows agree more often than by chance, and copies are recognized by continuous columns only. One of them is enough
 in a sample of all rows. In a smaller one, its values may repeat unseen; that two columns agree by chance is unlikely.
 """

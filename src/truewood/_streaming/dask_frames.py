@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from truewood._arguments import check_n_jobs, check_n_rows
+from truewood._arguments import check_n_jobs, check_n_rows, name_type
 from truewood._formatting import quote
 from truewood._inputs.table_types import check_named
 from truewood._results.importance_result import ImportanceResult
@@ -39,7 +39,7 @@ def score_dask(
     """Score a model on a Dask DataFrame or Array, with Dask's current scheduler; see `importance`."""
     is_frame = is_class(X, "dask", "DataFrame")
     if not is_frame and not (is_class(X, "dask", "Array") and X.ndim == 2):
-        raise TypeError(f"X must be a Dask DataFrame or two-dimensional Dask Array, got {_describe(X)}.")
+        raise TypeError(f"X must be a Dask DataFrame or two-dimensional Dask Array, got a {name_type(X)}.")
     if isinstance(model, dict) and "booster" in model:
         model = model["booster"]  # what xgboost.dask.train returns
     streaming = StreamingModel(model, target=target)
@@ -153,14 +153,15 @@ def _list_partitions(given: Any, argument: str, X: Any) -> list[Any]:
         parts = given.to_delayed()
     else:
         raise TypeError(
-            f"{argument} must be a Dask Series or Array, or the name of a column, if X is a Dask collection, got "
-            f"{_describe(given)}."
+            f"{argument} must be a Dask Series or Array, or the name of a column, if X is a Dask collection, got a "
+            f"{name_type(given)}."
         )
     n_parts = X.npartitions if is_class(X, "dask", "DataFrame") else len(X.chunks[0])
     if len(parts) != n_parts or _has_other_divisions(given, X):
+        found = "other divisions" if len(parts) == n_parts else len(parts)
         raise ValueError(
-            f"{argument} must be partitioned like X, into {n_parts} partitions at the same rows, got {len(parts)}; "
-            "make it a column of X and pass its name."
+            f"{argument} must be partitioned like X, which has {n_parts} partitions, got {found}; make it a column of "
+            "X and pass its name."
         )
     return parts
 
@@ -201,7 +202,3 @@ def _sum_on_workers(sum_partition: Callable[..., Summed], shared: Any, given: Se
         warnings.filterwarnings("ignore", "Sending large graph")  # the shared object is large, but is sent only once
         summed: Summed = sums[0].compute()
     return summed
-
-
-def _describe(given: Any) -> str:
-    return f"{type(given).__module__.partition('.')[0]}'s {type(given).__name__}"

@@ -59,7 +59,10 @@ def check_streaming_options(rows: Any, measure: str, inference: bool | str) -> b
         )
     check_measure(measure)
     if measure in MEASURES and MEASURES[measure].split_score is None:
-        raise ValueError(f"measure={quote(measure)} needs every row several times; pass a table in memory.")
+        raise ValueError(
+            f"measure={quote(measure)} needs all rows at once, but X is read in parts; use another measure, or pass a "
+            "table in memory to importance()."
+        )
     return read_flag(inference, "inference", " if X is read in parts")
 
 

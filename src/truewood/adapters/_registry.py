@@ -65,7 +65,7 @@ def register_adapter(class_path: str, module: str) -> None:
     >>> import truewood as tw
     >>> tw.register_adapter("my_library.MyForest", "my_package.adapter")
 
-    An installed package provides an adapter, without this call, by an entry point in its ``pyproject.toml``::
+    An installed package can provide an adapter without this call, through an entry point in its ``pyproject.toml``::
 
         [project.entry-points."truewood.adapters"]
         "my_library.MyForest" = "my_package.adapter"
@@ -151,7 +151,8 @@ def to_ensemble(model: Any) -> TreeEnsemble:
     Returns
     -------
     TreeEnsemble
-        The trees; node k of a tree is the library's own node k.
+        The trees. Node k of a tree is the library's node k for scikit-learn and Spark; other libraries may number nodes
+        differently.
 
     Examples
     --------

@@ -25,16 +25,16 @@ class SparkModel:
         The version of Spark that saved it, or of the session that has it.
     params : dict
         Its params by name, defaults included.
-    learned : dict
+    learned : dict, optional
         What it has learned, under Spark's own names: "labelsArray" of a StringIndexerModel, "categorySizes" of a
         OneHotEncoderModel.
-    trees : TreeEnsemble or None
+    trees : TreeEnsemble or None, default=None
         Its trees, with node k of Spark as node k; None for a stage that has none.
-    node_counts : ndarray of int64, shape (n_nodes,), or None
+    node_counts : ndarray of int64, shape (n_nodes,), or None, default=None
         Number of training rows at each node.
-    stages : tuple of SparkModel
+    stages : tuple of SparkModel, default=()
         The stages of a PipelineModel.
-    live : object or None
+    live : object or None, default=None
         The model in a Spark session; None if it was loaded from a folder.
     """
 

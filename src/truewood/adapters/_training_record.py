@@ -42,7 +42,7 @@ class WeightedDraws:
         The probability of drawing a row is proportional to this.
     n_draws : int
         Number of draws per bag.
-    with_replacement : bool
+    with_replacement : bool, default=True
         Whether a row can be drawn again.
     """
 
@@ -111,22 +111,22 @@ class TrainingRecord:
     training_rows : callable
         ``training_rows(tree, target, sample_weight)`` returns the tree's `InBagRows`, given `target` and
         `sample_weight` of the fit.
-    bag : callable or None
+    bag : callable or None, default=None
         ``bag(tree)`` returns the rows of the tree's bag, in any order and as often as they were drawn; None for a model
         with trees that were fit on every row, or without recorded bags.
-    splitting_rows : callable or None
+    splitting_rows : callable or None, default=None
         Like `training_rows`, for honest trees: the rows that determined the splits, while other rows determined the
         node values. Those other rows then also serve as evaluation rows, and out-of-bag scores use node means and
         weights computed from the rows that determined the splits.
-    is_exact : bool
+    is_exact : bool, default=True
         Whether `n_rows` is the exact number; otherwise, it is a lower bound.
-    has_weights : bool
+    has_weights : bool, default=True
         Whether `training_rows` returns the weights of the fit; if not, only counts identify the training data.
-    draws : WeightedDraws or None
+    draws : WeightedDraws or None, default=None
         How rows were drawn into bags, if by weight; None if all had the same probability.
-    bag_seeds : BagSeeds or None
+    bag_seeds : BagSeeds or None, default=None
         The likely seeds of the bags; callers verify the bags drawn from them against `bag`.
-    weighs_by_count : callable
+    weighs_by_count : callable, optional
         ``weighs_by_count(has_weight)`` returns whether a row's weight in the fit is its number of draws, given whether
         rows had weights.
 

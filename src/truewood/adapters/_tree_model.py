@@ -29,15 +29,15 @@ class TargetSpec:
     ----------
     kind : TargetKind
         What the model predicts: the form of y.
-    loss : Loss or None
+    loss : Loss or None, default=None
         How y becomes the target of the trees; None if the trees were fit to y itself.
-    why_no_loss : str or None
+    why_no_loss : str or None, default=None
         Why no target can be computed from y, for a model without a `loss` whose trees were not fit to y.
-    n_scores : int
+    n_scores : int, default=1
         Number of columns of the target that `loss` computes, i.e. of raw scores per row.
-    read_y : callable or None
+    read_y : callable or None, default=None
         ``read_y(y)`` converts y to the form of `kind`, if the library uses another form.
-    find_caveat : callable or None
+    find_caveat : callable or None, default=None
         ``find_caveat(matrix, y)`` takes the rows and the output of `read_y`, and returns a sentence for the user on why
         scores may be misleading, or None.
     """
@@ -63,10 +63,10 @@ class ReferencePredictor:
     ----------
     name, version : str
         The library, for messages.
-    add_values : callable or None
+    add_values : callable or None, default=None
         ``add_values(trees, values)`` returns the library's own sum of the values of a range of trees, shape (n_rows,
         n_columns). For additive trees, the range contains all trees, and the sum may differ by a constant per column.
-    find_leaves : callable or None
+    find_leaves : callable or None, default=None
         ``find_leaves(trees, values)`` returns the library's own leaves, shape (n_rows, n_trees), in any numbering.
     """
 
@@ -86,19 +86,19 @@ class TreeReader:
         Number of nodes of each tree.
     read : callable
         ``read(trees)`` returns a range of trees as a `TreeEnsemble`, so that a large forest is never in memory twice.
-    is_additive : bool
+    is_additive : bool, default=False
         Whether the values of the trees add up to a raw score, rather than each being an estimate of the target.
-    tree_weight : ndarray of shape (n_trees,), or None
+    tree_weight : ndarray of shape (n_trees,), or None, default=None
         Weight of each tree in the mean; None if all are equal.
-    find_leaves : callable or None
+    find_leaves : callable or None, default=None
         ``find_leaves(trees, values)`` returns the leaf of each row in each tree of a range, shape (n_rows, n_trees), as
         node numbers within the tree, for a library that has to route rows itself.
-    combined : tuple of str
+    combined : tuple of str, default=()
         Names of features that combine several columns, numbered after the columns; only for a library that finds leaves
         itself.
-    library : ReferencePredictor or None
+    library : ReferencePredictor or None, default=None
         Leaves and predictions of the library itself; None if they are unavailable.
-    find_tree_arrays : callable or None
+    find_tree_arrays : callable or None, default=None
         ``find_tree_arrays()`` returns views of the library's arrays for all trees, which must store training means, or
         None if trees have to be read. None if they always have to be read.
     """
@@ -135,17 +135,17 @@ class TreeModel:
         The form of y, and how it becomes the target of the trees.
     reader : TreeReader
         How to read its trees; only this class uses it.
-    training : TrainingRecord or None
+    training : TrainingRecord or None, default=None
         What it records about its training data.
-    why_no_bags : str
+    why_no_bags : str, optional
         Why there are no bags, and if possible a remedy: a predicate whose subject is the model's name, such as
         "does not record its bags".
-    why_no_heldout : str or None
+    why_no_heldout : str or None, default=None
         Why the model cannot be scored on held-out rows, a predicate like `why_no_bags`; None if it can. Needed
         if nodes store no means of the target, which are then computed from the training data.
-    has_predictions : bool
+    has_predictions : bool, default=True
         Whether the values of leaves are predictions; if not, predictions cannot be explained.
-    is_stopped_early : bool
+    is_stopped_early : bool, default=False
         Whether the number of trees was chosen on validation rows.
 
     Attributes
@@ -295,7 +295,7 @@ class TreeModel:
             All rows.
         rows : RowLists
             The rows to send down each tree.
-        n_threads : int
+        n_threads : int, default=1
             Number of threads of the engine.
         """
         if not self.finds_leaves:

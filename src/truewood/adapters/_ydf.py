@@ -256,7 +256,7 @@ def _read_split(condition: Any, columns: _Columns, name: str) -> _Split:
             return _Split(feature, 0.0, condition.missing, condition.mask)
     raise ValueError(
         f"{name} has splits of the kind {type(condition).__name__}, which truewood does not read; train it without "
-        "them, such as with split_axis='AXIS_ALIGNED'."
+        "them, for example with split_axis='AXIS_ALIGNED'."
     )
 
 

@@ -31,7 +31,7 @@ class ColumnSummary:
         determines the target; for a saved model, the dtype of the data frame.
     is_used : bool
         Whether it is a feature.
-    note : str or None
+    note : str or None, default=None
         What was assumed when it was read.
     """
 
@@ -68,11 +68,11 @@ class TableScore:
         What was done and assumed.
     warnings : list of str
         Reasons to doubt the scores, such as a model that is no better than chance.
-    interactions : Interactions or None
+    interactions : Interactions or None, default=None
         Which pairs of features work together; None unless requested.
-    target : str or None
+    target : str or None, default=None
         Name of the target, for reports.
-    data : str or None
+    data : str or None, default=None
         Name of the file with the table, for reports; None for a data frame.
     """
 

@@ -110,7 +110,7 @@ private:
         return rows.inbag_weight && rows.inbag_weight[static_cast<std::size_t>(out_.first) + i] > 0;
     }
 
-    // Weight in its role of a row of the block that starts with row `first` of those whose influence is computed.
+    // Weight of a row in its role. The block starts with row `first` of the rows whose influence is computed.
     double weigh(std::size_t t, const InfluenceTree& tree, std::size_t first, Role role) const {
         const TreeRows& rows = inputs_.rows[t];
         const std::size_t i = first + role.row();

@@ -83,8 +83,8 @@ private:
     }
 };
 
-// Trees as rows of a tile look them up, all with the same column of the target. Pointers to rows point to the first of
-// them.
+// Tables of trees in which the rows of a tile are looked up, all with the same column of the target. Pointers to rows
+// point to the first row of the tile.
 struct LookedUpTrees {
     static constexpr std::size_t kMost = 8;
     const double* line[kMost];

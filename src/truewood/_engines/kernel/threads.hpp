@@ -29,7 +29,7 @@ public:
         n_steps_ = 0;
         pause_();
     }
-    // For a waiting thread.
+    // Calls `pause` now, for a thread that waits.
     void pause() { pause_(); }
 
 private:

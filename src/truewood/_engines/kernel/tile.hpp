@@ -17,10 +17,10 @@ struct Range {
     std::int64_t operator[](std::size_t k) const { return first + static_cast<std::int64_t>(k); }
 };
 
-// Most rows in a tile, which is stored column by column.
+// Maximum number of rows in a tile, which is stored column by column.
 constexpr std::size_t kTile = 512;
 
-// A column of a tile as codes: the number of thresholds below each value, less an offset because codes are signed. A
+// A column of a tile as codes: the number of thresholds below each value, minus an offset because codes are signed. A
 // value is above a threshold if its code is above that of the threshold.
 class TileColumn {
 public:

@@ -92,7 +92,7 @@ class Cost:
         return 1.0 - (1.0 - _EFFORT_OF_FLAG) * self.n_flags / self.n_columns
 
     def _count_fits(self) -> float:
-        """Cost of all fits, in fits to all rows."""
+        """Cost of all fits as a multiple of the cost of one fit to all rows."""
         if self.is_out_of_bag:
             return 1.0
         n_folds = self.settings.count_folds()

@@ -88,7 +88,7 @@ def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) 
     if n_dropped == len(table):
         raise TableError(f"column {quote(target)} is empty; choose another target.", "target")
     if n_dropped:
-        messages.add(f"{n_dropped:,} of {len(table):,} rows have no value for {target} and are not used")
+        messages.add(f"left out {n_dropped:,} of {len(table):,} rows without a value for {target}")
     if len(table) - n_dropped < FEWEST_ROWS:
         raise TableError(
             f"at least {FEWEST_ROWS} rows with a target are needed, got {len(table) - n_dropped}.",

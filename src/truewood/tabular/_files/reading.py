@@ -47,7 +47,7 @@ class FileContent:
         Name for messages.
     data : bytes
         The content.
-    ending : str or None
+    ending : str or None, default=None
         The format as a file extension, such as ".csv" or ".csv.gz"; None detects it from the first bytes.
     """
 

@@ -140,7 +140,8 @@ class _Batches:
     def report_others(self) -> None:
         """Report how many batches after the first have warnings."""
         if self._n_others:
-            self._messages.warn(f"{self._n_others:,} more batches have such warnings")
+            batches = "batch has" if self._n_others == 1 else "batches have"
+            self._messages.warn(f"{self._n_others:,} more {batches} such warnings")
 
 
 def _report(progress: Progress, n_rows: int | None) -> Update:

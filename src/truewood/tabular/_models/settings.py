@@ -23,7 +23,7 @@ FEWEST_ROWS = 20
 # Breiman's leaf sizes, and Ishwaran's for survival forests; leaves grow beyond this number of rows.
 _LEAF_SIZE = {"classification": 1, "regression": 5, "survival": 15}
 _ROWS_OF_LEAF_SIZE = 50_000
-# Models of libraries without a minimum number of rows per leaf, or one that is ignored.
+# Models whose library has no minimum number of rows per leaf, or ignores it.
 _WITHOUT_LEAF_SIZE = ("xgboost", "catboost")
 
 
