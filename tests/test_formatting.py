@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from truewood._formatting import align, find_unit, format_p_value, format_percent, format_percents
+from truewood._formatting import align, find_unit, format_p_value, format_percent, format_percents, format_range
 
 
 def test_percentages_have_two_or_three_digits():
@@ -13,8 +13,14 @@ def test_percentages_have_two_or_three_digits():
         "100%", "63%", "10%", "3.4%", "0.26%", "<0.01%", "0%",
     ]  # fmt: skip
     assert format_percents([63.44, 9.96, 3.44, 0.996, 0.26, 0.004, 0.0, -0.0, -3.44, -0.004]) == [
-        "63.4", "10.0", "3.4", "1.0", "0.26", "<0.01", "0", "0", "-3.4", "-0.00",
+        "63.4", "10.0", "3.4", "1.0", "0.26", "<0.01", "0", "0", "-3.4", ">-0.01",
     ]  # fmt: skip
+
+
+def test_both_ends_of_a_range_have_commas_or_neither_has():
+    assert format_range(7900.0, 214_200.0) == ("7,900", "214,200")
+    assert format_range(1990.0, 2010.0) == ("1990", "2010")
+    assert format_range(0.5, 12_000.0) == ("0.5", "12,000")
 
 
 def test_p_values_of_a_column_have_the_same_decimals():

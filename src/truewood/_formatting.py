@@ -25,6 +25,8 @@ _LEAST, _MOST = 1e-3, 1e6
 # Digits of the largest number of a column, at most, for the sake of smaller ones.
 _MOST_DIGITS = 9
 _MOST_NAMES = 12
+# Smaller whole numbers, which may be years, have no comma.
+_LARGE = 1e4
 # Maximum number of characters of a user's name or value in a message.
 _LONGEST = 80
 
@@ -53,14 +55,14 @@ def format_percent(percent: float) -> str:
 
 
 def format_percents(percents: Iterable[float]) -> list[str]:
-    """Percentages of a table column, in two or three digits: 63.4, 3.4, 0.26, <0.01."""
+    """Percentages of a table column, in two or three digits: 63.4, 3.4, 0.26, <0.01, >-0.01."""
     return [_write_percent(percent, 1) for percent in percents]
 
 
 def _write_percent(percent: float, n_decimals: int) -> str:
     """Write a percentage without its unit; `n_decimals` from 10 on."""
     if percent < 0:
-        return f"-{_write_percent(-percent, n_decimals)}".replace("-<0.01", "-0.00")
+        return f"-{_write_percent(-percent, n_decimals)}".replace("-<", ">-")
     if percent == 0:
         return "0"
     if percent < _SMALLEST_PERCENT:
@@ -128,7 +130,14 @@ def align(texts: Sequence[str]) -> list[str]:
 
 def format_number(number: float) -> str:
     """A number in four significant digits, or as a whole number if it is large: 0.01234, 1990, 660,500."""
-    return f"{number:,.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
+    return f"{number:,.0f}" if _LARGE <= abs(number) < 1e15 else f"{number:.4g}"
+
+
+def format_range(low: float, high: float) -> tuple[str, str]:
+    """The ends of a range; numbers such as 7,900 have a comma if the other end has one, but not in 1990 to 2010."""
+    has_comma = max(abs(low), abs(high)) >= _LARGE
+    first, last = (f"{end:,.0f}" if has_comma and 1e3 <= abs(end) < 1e15 else format_number(end) for end in (low, high))
+    return first, last
 
 
 def make_ordinal(number: int) -> str:

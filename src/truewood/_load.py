@@ -32,7 +32,7 @@ def load(path: str | PathLike[str]) -> ImportanceResult | Interactions:
     if name not in (importance_files.FORMAT, interactions_files.FORMAT):
         raise ValueError(
             f"{path} must be a file written by ImportanceResult.save or Interactions.save, or by truewood importance "
-            "with --output FILE.json; the output of --json has another format. Save the result first."
+            "with --output FILE.json; the output of --json is in a different format. Save the result first."
         )
     check_version(content, path)
     try:

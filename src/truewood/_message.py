@@ -65,7 +65,9 @@ def get_message(error: BaseException) -> Message:
 def _join(text: str, hint: str, suggestion: Mapping[str, Any], spell: Spell) -> str:
     if not hint:
         return text
-    return f"{text} " + hint.format_map({argument: spell(argument, value) for argument, value in suggestion.items()})
+    return f"{text.removesuffix('.')}. " + hint.format_map(
+        {argument: spell(argument, value) for argument, value in suggestion.items()}
+    )
 
 
 def _spell_argument(argument: str, value: Any) -> str:

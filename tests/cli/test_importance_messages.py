@@ -47,6 +47,8 @@ def test_suggested_arguments_become_options(option):
     message = Message("column 'task=1' is odd.", f"Pass {{{argument}}}", **SUGGESTIONS[option])
     assert render(message) == f"column 'task=1' is odd. Pass {option}"
     assert message.text == "column 'task=1' is odd."
+    without_period = Message("left out: id (constant)", "Pass {drop}", drop=["x"])
+    assert render(without_period) == "left out: id (constant). Pass --drop x"
 
 
 def test_every_argument_is_an_option():
@@ -170,7 +172,7 @@ def test_paths_and_names_are_not_translated():
 HEADER = "x,color,y\n"
 BAD_FILES = {
     "header only": ("a.csv", HEADER, ["error: a.csv", "rows"]),
-    "unknown ending": ("a.docx", HEADER, ["a.docx", ".csv", "truewood importance - < FILE"]),
+    "unknown ending": ("a.docx", HEADER, ["a.docx", ".csv", "- < FILE"]),
     "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["--drop x"]),
     "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: ", "'y'", "infinite", "20 rows"]),
     "a word among the numbers of the target": (

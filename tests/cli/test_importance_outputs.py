@@ -266,12 +266,15 @@ def test_correlated_columns_are_scored_together(tmp_path, capsys):
 
 
 def test_markdown(data, tmp_path, call):
-    shown, _ = call(data, "--target", "y", "--drop", "amount", "--output", tmp_path / "a.md", trees=20)
+    shown, _ = call(
+        data, "--target", "y", "--drop", "amount", "--interactions", "--output", tmp_path / "a.md", trees=20
+    )
     lines = (tmp_path / "a.md").read_text().splitlines()
     assert re.fullmatch(r"# What \w.*\by\?", lines[0])
     assert any(re.match(r"\| # \| feature \| share.*\| p-value \|", line) for line in lines)
     assert sum(line.startswith("| ") for line in lines) == 2 + len(shown["features"])
     assert any(not find_lacking(line, "data.csv", "300 rows", "10 columns") for line in lines)
+    assert any(re.search(r"\d+ pairs", line) for line in lines)
 
 
 def test_names_are_no_markdown():

@@ -119,7 +119,7 @@ def test_points_show_significance(result):
     n_large = int(np.count_nonzero(is_found & ~is_small))
     assert 0 < n_large < np.count_nonzero(is_found) < 30
     assert re.match(r"\d+ features? explains? \d+%", ax.get_title())
-    assert len(ax.get_legend().get_texts()) == 3
+    assert len(ax.get_legend().get_texts()) == 4
     lines = next(drawn for drawn in ax.collections if isinstance(drawn, LineCollection))
     ends = 100 * np.stack(result.interval(share=True), axis=1)
     assert ends.min() == 0

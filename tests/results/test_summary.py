@@ -17,6 +17,7 @@ from truewood._inputs.correlation import Correlations
 from truewood._results.caveats import TableCheck, check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.summary import (
     classify_features,
+    explain_total,
     find_percent,
     find_shown,
     name_share,
@@ -209,6 +210,23 @@ def test_shares_that_add_up_to_more_than_the_total_are_explained(result):
     assert find_percent(made).total == pytest.approx(35)
     assert "negative" in name_share(made)
     assert "negative" not in name_share(make_result(result, [40, 0.1], [SURE, 0.6]))
+
+
+def test_shares_of_loss_increases_have_no_total():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    y = X[:, 0] + 0.5 * rng.standard_normal(300)
+    forest = RandomForestRegressor(20, min_samples_leaf=5, random_state=0).fit(X, y)
+    made = tw.importance(forest, X, y, measure="permutation")
+    assert not find_lacking(name_share(made), "permuted", "squared error", "variance")
+    assert "together" not in write_total(made, find_percent(made))
+    assert not explain_total(made)
+
+
+def test_the_total_is_set_apart_from_r2(result):
+    (text,) = explain_total(result)
+    assert "R2" in text
+    assert not explain_total(replace(result, task="classification"))
 
 
 def test_small_is_less_than_one_percent(result):

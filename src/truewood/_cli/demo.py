@@ -177,8 +177,9 @@ def _explain(result: ImportanceResult) -> str:
     return (
         "Biased: scored on the training rows, the only informative feature ranks "
         f"{make_ordinal(biased_rank)} of {len(frame)}{higher}. Unbiased: scored on out-of-bag rows, it ranks "
-        f"{make_ordinal(rank)} (adjusted p-value {format_p_value(float(result.adjusted_p_value()[0]))}), noise scores "
-        f"about zero, and {n_false} of {count(n_noise, 'noise feature')} {'is' if n_false == 1 else 'are'} significant "
+        f"{make_ordinal(rank)} (adjusted p-value {format_p_value(float(result.adjusted_p_value()[0]))}), noise "
+        f"features score about zero, and {n_false} of {count(n_noise, 'noise feature')} "
+        f"{'is' if n_false == 1 else 'are'} significant "
         f"(adjusted p-value at most 0.05).{above}"
     )
 
@@ -205,7 +206,7 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
     panels[0].set_yticks(range(len(result.feature_names)), result.feature_names)
     panels[0].invert_yaxis()
     _write_p_values(panels[1], result)
-    figure.suptitle(f"Only X1 is informative ({task}, {result.n_rows} rows, {_N_TREES} trees)")
+    figure.suptitle(f"Only X1 is informative ({task}, {count(result.n_rows, 'row')}, {count(_N_TREES, 'tree')})")
     write_figure(path, figure, dpi=150)
 
 

@@ -111,7 +111,7 @@ def describe_error(error: Exception) -> str:
         reason = as_message(error.reason).render(spell_option)
         text = reason if error.argument == "table" else f"{name_option(error.argument)}: {reason}"
     if isinstance(error, UnknownFormatError):
-        text += " Files with other names can be passed as standard input: truewood importance - < FILE"
+        text += " To read a file with another name, pass it as standard input: - < FILE"
     if isinstance(error, OSError) and error.filename is not None:
         is_missing = isinstance(error, FileNotFoundError)
         text = f"{error.filename} does not exist." if is_missing else f"{error.filename}: {error.strerror}"

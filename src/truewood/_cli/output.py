@@ -33,6 +33,7 @@ from truewood._results.importance_text import STARS
 from truewood._results.interactions_text import summarize_pairs
 from truewood._results.summary import (
     classify_features,
+    explain_total,
     find_percent,
     find_shown,
     name_percent_column,
@@ -110,6 +111,7 @@ def _make_markdown(score: TableScore, alpha: float, title: str) -> str:
         *_head(score, alpha),
         *score.notes,
         *(" ".join(line.split()) for line in _explain(score, 0, alpha)),
+        *([] if score.interactions is None else [summarize_pairs(score.interactions, alpha)]),
     ]
     return format_markdown(title, list(columns), rows, notes, list(map(render, score.warnings)))
 
@@ -271,7 +273,7 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     percent = find_percent(result)
     if percent is not None and percent.is_share:
         share = name_share(result)
-        lines.append(f"Share: {share[0].lower()}{share[1:]}")
+        lines.append(" ".join([f"Share: {share[0].lower()}{share[1:]}", *explain_total(result)]))
     lines.append(
         "Biased rank: rank by mean decrease in impurity on the training rows, the basis of feature_importances_."
     )

@@ -37,9 +37,7 @@ _copying = Lock()
 def find_problem() -> str | None:
     """Return a clause on why the GPU cannot be used; None if it can."""
     if find_spec("cupy") is None:
-        return (
-            "CuPy is not installed (pip install 'truewood[cuda12]' or 'truewood[cuda13]', to match the driver's CUDA)"
-        )
+        return "CuPy is not installed; run pip install 'truewood[cuda12]', or 'truewood[cuda13]' for CUDA 13"
     try:
         _try_device()
     except Exception as error:  # CuPy raises many types: no driver, an old driver, missing libraries

@@ -102,7 +102,7 @@ def resolve_engine(name: str | None = None) -> Engine:
             f"reinstall truewood, or use 'numpy'."
         )
     if name == "cuda" and (problem := _find_cuda_problem()) is not None:
-        raise ValueError(f"{source}='cuda' is unavailable because {problem}; use 'native' for the CPU.")
+        raise ValueError(f"{source}='cuda' needs a GPU, but {problem}. For the CPU, use {source}='native'.")
     if not has_native_engine():
         _warn_once()
     return _make_engine(name)

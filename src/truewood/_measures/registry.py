@@ -114,6 +114,11 @@ class Measure:
         """Whether a score is the model's loss without a feature, given the others, and not the sum over its splits."""
         return self.forest_loss is not None
 
+    @property
+    def is_loss_increase(self) -> bool:
+        """Whether a score is the loss added by permuting a feature; such scores do not add up to a whole."""
+        return self.loss_increase is not None
+
     def find_scale(self, kind: TargetKind) -> float:
         """The score of a perfect split in units of the impurity it removes."""
         return 1.0 if kind.is_classification else self.regression_scale

@@ -49,9 +49,10 @@ def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None
         ax.set_xlabel(f"importance, {a} minus {b}\n{name_measure(comparison)}", parse_math=False)
         higher, lower = name_differences(comparison)
         legend = [
-            make_legend_entry(higher, UNBIASED, "o", has_line=True),
-            make_legend_entry(lower, BIASED, "o", has_line=True),
-            make_legend_entry(f"{NOT_SIGNIFICANT} (lines: {INTERVALS})", MUTED, "o", fill="white", has_line=True),
+            make_legend_entry(higher, UNBIASED, "o"),
+            make_legend_entry(lower, BIASED, "o"),
+            make_legend_entry(NOT_SIGNIFICANT, MUTED, "o", fill="white"),
+            make_legend_entry(INTERVALS, MUTED, "", has_line=True),
         ]
         set_title(ax, summarize_differences(comparison, alpha, with_names=False), n_shown, n_features, legend)
     return ax

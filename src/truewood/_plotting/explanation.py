@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._arguments import find_index, is_choice
-from truewood._formatting import ROWS_IN_WORDS, count, find_unit, quote, shorten
+from truewood._formatting import ROWS_IN_WORDS, count, find_unit, format_number, quote, shorten
 from truewood._plotting.style import (
     BIASED,
     MUTED,
@@ -258,8 +258,12 @@ def _draw_waterfall(explanation: Explanation, row: int, n_shown: int, what: str,
     power = f"\nnumbers in 1e{unit.exponent}" if unit.exponent else ""
     ax.set_xlabel(what + power, parse_math=False)
     end = 0.0 if abs(ends[0]) < 1e-12 * (abs(base) + np.abs(effects).sum()) else ends[0]  # a rounding error
-    title = f"Row {row}: {what} from {base:.4g} (base value) to {end:.4g}"
+    title = f"Row {row}: {what} from {_write_prediction(base)} (base value) to {_write_prediction(end)}"
     ax.set_title(title, fontsize="large", parse_math=False)
+
+
+def _write_prediction(value: float) -> str:
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _label_feature(explanation: Explanation, row: int, j: int) -> str:
@@ -267,4 +271,4 @@ def _label_feature(explanation: Explanation, row: int, j: int) -> str:
     value, name = explanation.data[row, j], shorten(str(explanation.feature_names[j]), 24)
     if pd.isna(value):
         return name
-    return f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {shorten(str(value), 12)}"
+    return f"{name} = {format_number(value)}" if isinstance(value, float) else f"{name} = {shorten(str(value), 12)}"

@@ -101,9 +101,10 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -
         ax.hlines(positions, shown.low[order], shown.high[order], color=colors, linewidth=1.2)
         small = [make_legend_entry(SIGNIFICANT_SMALL, SMALL, "o", edge=UNBIASED)] * (percent is not None)
         legend = [
-            make_legend_entry(SIGNIFICANT, UNBIASED, "o", has_line=True),
+            make_legend_entry(SIGNIFICANT, UNBIASED, "o"),
             *small,
-            make_legend_entry(f"{NOT_SIGNIFICANT} (lines: {INTERVALS})", MUTED, "o", fill="white", has_line=True),
+            make_legend_entry(NOT_SIGNIFICANT, MUTED, "o", fill="white"),
+            make_legend_entry(INTERVALS, MUTED, "", has_line=True),
         ]
     ax.scatter(scores, positions, s=size**2, c=fills, edgecolors=colors.tolist(), zorder=3)
     ax.axvline(0, color="black", linewidth=0.8)
@@ -133,7 +134,8 @@ def _draw_rank_changes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha:
     size = find_font_size(ax, n_shown)
     for k, name in enumerate(table["feature"]):
         color = MUTED if abs(rises[k]) <= 1 else (UNBIASED if rises[k] > 0 else BIASED)
-        ax.plot([0, 1], [left[k], k], color=color, linewidth=0.16 * max(size, 3), marker="o", markersize=0.4 * size)
+        style: dict[str, Any] = {"linewidth": 0.16 * max(size, 3), "marker": "o", "markersize": 0.4 * size}
+        ax.plot([0, 1], [left[k], k], color=color, clip_on=False, **style)
         if size:
             text: dict[str, Any] = {"va": "center", "fontsize": size, "parse_math": False}
             ax.text(-0.03, left[k], f"{shorten(name, 30)}  {biased[k]}", ha="right", **text)

@@ -97,8 +97,9 @@ def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> No
         verb = "interacts" if n_found == 1 else "interact"
         title = f"{n_found} of {count(len(result.values), 'pair')} of features {verb} significantly"
         legend = [
-            make_legend_entry("significant", UNBIASED, "o", has_line=True),
-            make_legend_entry(f"not significant (lines: {INTERVALS})", MUTED, "o", fill="white", has_line=True),
+            make_legend_entry("significant", UNBIASED, "o"),
+            make_legend_entry("not significant", MUTED, "o", fill="white"),
+            make_legend_entry(INTERVALS, MUTED, "", has_line=True),
         ]
         if is_withheld.any():
             legend.append(make_legend_entry("too dependent to test", MUTED, "o", fill=FAINT))

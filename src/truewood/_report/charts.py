@@ -332,11 +332,13 @@ def _make_classes(classes: ClassScores, percent: Percent | None) -> Chart:
     largest = factor * float(np.abs(classes.values).max()) or 1.0
     number = ".2~g" if percent is None else ".1f"
     is_crowded = str(sum(len(name) for name in classes.names) > _MAX_CHARACTERS).lower()
+    angle = f"{_IS_PHONE} || {is_crowded} ? 45 : 0"
     axis = alt.Axis(
         title="class",
         orient="top",
         labelExpr=_SHORTEN.format("class_names[datum.value]", "24"),
-        labelAngle={"expr": f"{_IS_PHONE} || {is_crowded} ? 45 : 0"},
+        labelAngle={"expr": angle},
+        labelAlign={"expr": f"({angle}) ? 'right' : 'center'"},
         ticks=False,
         domain=False,
     )

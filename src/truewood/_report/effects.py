@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from truewood._formatting import INTERVALS, LEVEL, Unit, count, find_unit, format_number
+from truewood._formatting import INTERVALS, LEVEL, Unit, count, find_unit, format_number, format_range
 from truewood._inference.p_values import find_critical_value
 from truewood._results.trends import Direction
 
@@ -86,7 +86,7 @@ def _draw_curve(direction: Direction, unit: Unit) -> str:
     for mark in marks:
         y = min(max(place(first, mark)[1] + 4, 14), _HEIGHT - _BOTTOM)
         labels.append(_write_label(_LEFT - 6, y, "end", unit.write(mark, sign="+")))
-    ends = [_format_value(value, is_date=direction.is_date) for value in (first, last)]
+    ends = [_format_date(value) for value in (first, last)] if direction.is_date else format_range(first, last)
     labels.append(_write_label(_LEFT, _HEIGHT - 5, "start", ends[0]))
     labels.append(_write_label(_WIDTH - 4, _HEIGHT - 5, "end", ends[1]))
     dots = "".join(
@@ -94,7 +94,7 @@ def _draw_curve(direction: Direction, unit: Unit) -> str:
         for x, y in (place(*pair) for pair in zip(direction.values, direction.effects, strict=True))
     )
     text = ", ".join(
-        f"{_format_value(value, is_date=direction.is_date)}: {unit.write(effect, sign='+')}"
+        f"{_format_date(value) if direction.is_date else format_number(value)}: {unit.write(effect, sign='+')}"
         for value, effect in zip(direction.values, direction.effects, strict=True)
     )
     return (
@@ -109,5 +109,5 @@ def _write_label(x: float, y: float, anchor: str, text: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _format_value(value: float, *, is_date: bool) -> str:
-    return datetime.fromtimestamp(value, UTC).date().isoformat() if is_date else format_number(value)
+def _format_date(value: float) -> str:
+    return datetime.fromtimestamp(value, UTC).date().isoformat()

@@ -79,10 +79,11 @@ def _draw_curves(surface: PairSurface, effects: np.ndarray, unit: Unit, names: l
         f'<line class="zero" x1="{_LEFT}" x2="{_WIDTH}" y1="{zero:.1f}" y2="{zero:.1f}"/>{"".join(curves)}'
         f'{"".join(labels)}</svg><ul class="legend">{"".join(legend)}</ul>'
     )
-    kind = "level" if surface.are_categories[1] else "range (labeled with its mean)"
+    kind = "level" if surface.are_categories[1] else "range"
+    label = "" if surface.are_categories[1] else " (labels: mean of the range)"
     return drawn, (
-        f"{names[0]} from left to right, one line per {kind} of {names[1]}. Lines would be parallel if the two "
-        "features did not interact."
+        f"{names[0]} from left to right, one line per {kind} of {names[1]}{label}. Lines would be parallel if "
+        "the two features did not interact."
     )
 
 

@@ -20,6 +20,7 @@ from truewood._results.summary import (
     Percent,
     describe_skipped,
     describe_total,
+    explain_total,
     find_percent,
     find_row_source,
     name_impurity,
@@ -141,7 +142,7 @@ def describe_method(result: ImportanceResult, check: TableCheck | None) -> list[
         lines.append(("Percentages", text))
     mdi = "mdi: mean decrease in impurity of the same trees on their training rows; biased, but widely used."
     if result.measure != "mdi" and get_measure("mdi").unit[result.task] != name_unit(result):
-        mdi += " Its unit is not that of the importance, so compare ranks only."
+        mdi += " Its unit differs from that of the importance, so compare only ranks."
     lines.append(("Biased importance", mdi))
     if result.skipped_weight > 0:
         lines.append(("Splits without evaluation rows", describe_skipped(result)))
@@ -155,6 +156,7 @@ def explain_reading(result: ImportanceResult, alpha: float, target: str | None) 
         whole = f"{percent.base[0].upper()}{percent.base[1:]}"
         share = name_share(result)
         lines = [f"{whole} is measured by {name_impurity(result)}. A share is {share[0].lower()}{share[1:]}"]
+        lines += explain_total(result)
     if result.inference_unavailable is not None:
         return lines
     scope = "this fitted model" if result.rows == "heldout" else "models of this kind trained on data like this"

@@ -179,14 +179,14 @@ def _list_unstable(result: ImportanceResult) -> list[Caveat]:
     names = result.feature_names[result.order][is_unstable[result.order]].tolist()
     if not names:
         return []
-    verb = "varies" if len(names) == 1 else "vary"
+    subject, verb = ("the importance of", "varies") if len(names) == 1 else ("the importances of", "vary")
     return [
         Caveat(
             "Intervals too short",
-            f"the importance of {enumerate_names(names)} {verb} strongly between trees, as for features that matter "
-            "only in combination with others. Other rows could lead to quite different splits, so "
-            f"{'its interval is' if len(names) == 1 else 'their intervals are'} probably too short. Use "
-            "inference='bags' with at least 1,000 trees.",
+            f"{subject} {enumerate_names(names)} {verb} strongly between trees, as for features that matter only in "
+            "combination with others. Other rows could lead to quite different splits, so "
+            f"{'its interval is' if len(names) == 1 else 'their intervals are'} probably too short. In "
+            "Python, use inference='bags' with at least 1,000 trees.",
         )
     ]
 

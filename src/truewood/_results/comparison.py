@@ -148,7 +148,7 @@ class Comparison:
             how = "row by row" if groups is None else f"by {count(groups, 'group')} of rows"
             return f"{a} minus {b}, {self.measure} on the same {self.n_rows[0]:,} {rows}, paired {how}"
         n_a, n_b = self.n_rows
-        return f"{a} minus {b}, {self.measure} on {n_a:,} and {n_b:,} different {rows}, treated as independent"
+        return f"{a} minus {b}, {self.measure} on different {rows} ({n_a:,} and {n_b:,}), treated as independent"
 
     def plot(self, *, top: int | None = 20, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Plot the differences with 95% intervals.

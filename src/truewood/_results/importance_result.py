@@ -39,9 +39,10 @@ class ImportanceResult(ScoresWithErrors):
         Scores: the mean over trees and outputs; for boosted trees, the sum over trees. They are signed: a feature
         without predictive power scores zero on average.
     share : ndarray of shape (n_features,)
-        Scores relative to the target's impurity: the share explained by splits on the feature or, for "sobol_mda", the
-        share that the model cannot explain without the feature. NaN if scores are not in units of impurity, as for
-        boosted classifiers and for error rates (permutation importance of classifiers).
+        Scores relative to the target's impurity: the share explained by splits on the feature; for "sobol_mda", the
+        share that the model cannot explain without the feature; for "permutation", the increase in squared error when
+        the feature is permuted. NaN if scores are not in units of impurity, as for boosted classifiers and for error
+        rates (permutation importance of classifiers).
     per_tree : ndarray of shape (n_trees, n_features)
         Scores by tree; with several folds, the trees of the first fold come first. NaN for trees without evaluation
         rows, and for "sobol_mda", which scores the forest as a whole.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._arguments import find_index
-from truewood._formatting import list_names, quote
+from truewood._formatting import format_number, list_names, quote
 from truewood._read_only import make_read_only, restore_read_only
 
 if TYPE_CHECKING:
@@ -106,9 +106,12 @@ class PairSurface:
         return first, second
 
     def write_levels(self) -> tuple[list[str], list[str]]:
-        """Write the levels of both features: names, or numbers in three digits."""
+        """Write the levels of both features: names, or numbers in three or more digits."""
         first, second = (
-            [name or f"{number:.3g}" for number, name in zip(numbers.tolist(), names, strict=True)]
+            [
+                name or (f"{number:.3g}" if abs(number) < 1e3 else format_number(number))
+                for number, name in zip(numbers.tolist(), names, strict=True)
+            ]
             for numbers, names in zip(self.levels, self.level_names, strict=True)
         )
         return first, second

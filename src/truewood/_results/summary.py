@@ -147,13 +147,25 @@ def name_variation_in(target: str | None = None) -> str:
 def name_share(result: ImportanceResult) -> str:
     """Define shares by their technical term."""
     limits = "Shares are clipped to the range from 0 to 100%."
-    if result.values.min() < 0 and not get_measure(result.measure).is_given_others:
-        limits += " The total includes negative shares, so the shares shown may add up to more than it."
-    if get_measure(result.measure).is_given_others:
+    measure = get_measure(result.measure)
+    if result.values.min() < 0 and not measure.is_given_others and not measure.is_loss_increase:
+        limits += " The total includes negative shares, so the shares shown may add up to more than the total."
+    if measure.is_given_others:
         text = f"the part of {name_impurity(result)} that the model cannot explain without the feature"
+    elif measure.is_loss_increase:
+        text = f"the increase in squared error when the feature is permuted, relative to {name_impurity(result)}"
     else:
         text = f"the part of {name_impurity(result)} explained by splits on the feature"
     return " ".join(filter(None, [f"{text[0].upper()}{text[1:]}.", explain_impurity(result), limits]))
+
+
+def explain_total(result: ImportanceResult) -> list[str]:
+    """Explain why what all features together explain differs from R2, in a sentence; empty for other tasks."""
+    percent, measure = find_percent(result), get_measure(result.measure)
+    is_total = percent is not None and percent.is_share and not measure.is_given_others and not measure.is_loss_increase
+    if result.task != "regression" or not is_total:
+        return []
+    return ["The total can differ from R2: it adds up the scores of features; R2 measures the error of predictions."]
 
 
 def name_impurity(result: ImportanceResult) -> str:
@@ -310,6 +322,8 @@ def describe_total(result: ImportanceResult, percent: Percent | None) -> tuple[s
         return "Percentages are relative to", "the sum of all importances"
     if get_measure(result.measure).is_given_others:
         return "A feature's share is", f"how much of {percent.base} the model cannot explain without it"
+    if get_measure(result.measure).is_loss_increase:
+        return "A feature's share is", f"how much error permuting it adds, relative to {percent.base}"
     return "All features together explain", f"{format_percent(percent.total)} of {percent.base}"
 
 

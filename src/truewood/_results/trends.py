@@ -71,8 +71,9 @@ class Direction:
     @property
     def text(self) -> str:
         """The word, or the level with the highest effect if no level is left out, and the class."""
-        is_highest = self.levels and not self.n_more  # a less frequent level may be higher
-        return self._add_output(f"highest: {self.levels[-1]}" if is_highest else self.word)
+        if not self.levels or self.n_more:  # a less frequent level may be higher
+            return self.short_text
+        return f"{self._add_output('highest')}: {self.levels[-1]}"
 
     @property
     def short_text(self) -> str:

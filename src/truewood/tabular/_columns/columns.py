@@ -104,25 +104,20 @@ def describe_columns(columns: list[Column]) -> list[Message]:
                 Message(f"{count(len(names), f'{_ADJECTIVES.get(dtype, dtype)} column')}: {list_names(names)}")
             )
     lines += [as_message(column.note).prefix(f"{column.name}: ") for column in columns if column.note]
-    for dtype, (reason, hint) in _WHY_LEFT_OUT.items():
+    for dtype, (reason, use) in _WHY_LEFT_OUT.items():
         names = [column.name for column in columns if column.dtype == dtype]
         if names:
             text = f"left out: {list_names(names)} ({reason[len(names) > 1]})"
-            lines.append(Message(f"{text}.", hint, keep=names[:1]) if hint else Message(text))
+            hint = f"To use {'it' if len(names) == 1 else 'one of them'} {use}, pass {{keep}}"
+            lines.append(Message(text, hint if use else "", keep=names[:1]))
     return lines
 
 
-# The reason for one and for several columns, and a hint.
+# The reason for one and for several columns, and how they can be used.
 _WHY_LEFT_OUT = {
-    IDENTIFIER: (
-        ("looks like a row identifier", "look like row identifiers"),
-        "To use such a column anyway, pass {keep}",
-    ),
-    GROUPS: (
-        ("looks like a group identifier", "look like group identifiers"),
-        "To use such a column anyway, pass {keep}",
-    ),
-    TEXT: (("free text", "free text"), "To use such a column as a category, pass {keep}"),
+    IDENTIFIER: (("looks like a row identifier", "look like row identifiers"), "anyway"),
+    GROUPS: (("looks like a group identifier", "look like group identifiers"), "anyway"),
+    TEXT: (("free text", "free text"), "as a category"),
     CONSTANT: (("same value in every row", "same value in every row"), ""),
     EMPTY: (("no values", "no values"), ""),
     NESTED: (("neither numbers nor text", "neither numbers nor text"), ""),

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._extras import explain_missing
-from truewood._formatting import count, format_number, quote
+from truewood._formatting import count, format_range, quote
 from truewood._inputs.groups import read_groups
 from truewood._message import Message
 from truewood.tabular._columns.columns import (
@@ -136,7 +136,7 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
     chosen = task or _choose_task(column)
     if chosen == "regression":
         _check_numbers(column, given)
-        low, high = format_number(column.values.min()), format_number(column.values.max())
+        low, high = format_range(column.values.min(), column.values.max())
         messages.add(f"target {name}: regression, numbers from {low} to {high}")
         return Outcome(chosen, column.values.to_numpy(dtype=np.float64))
     labels = _read_labels(column, given)
@@ -324,10 +324,8 @@ def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: M
     happened = _read_events(rows[event], event)
     y = np.empty(len(rows), dtype=_SURVIVAL_TYPE)
     y["event"], y["time"] = happened, times
-    messages.add(
-        f"survival: {happened.sum():,} of {len(rows):,} rows have the event, times from "
-        f"{format_number(times.min())} to {format_number(times.max())}"
-    )
+    low, high = format_range(times.min(), times.max())
+    messages.add(f"survival: {happened.sum():,} of {len(rows):,} rows have the event, times from {low} to {high}")
     return Outcome("survival", y)
 
 

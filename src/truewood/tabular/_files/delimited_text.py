@@ -80,7 +80,8 @@ def _refuse_rows(text: str, delimiter: str, name: str, *, strips: bool, differs:
         csv.field_size_limit(usual_limit)
     if odd is not None:
         raise TableError(
-            f"{name} is ragged: line {lines.line_num} has {len(odd)} fields, but the header has {n_names}; correct it.",
+            f"{name} is ragged: line {lines.line_num} has {len(odd)} fields, but the header has {n_names}; fix the "
+            "file.",
             "table",
         )
 

@@ -64,7 +64,9 @@ def _check_enough(
         n_groups, n_needed = int(groups.max()) + 1, n_folds or 2
         if n_groups < n_needed:
             use = "a train/test split" if n_folds is None else count(n_folds, "fold")
-            raise TableError(f"at least {n_needed} groups are needed for {use}, got {n_groups}.", "groups")
+            text = f"at least {n_needed} groups are needed for {use}, got {n_groups}."
+            hint = "Use fewer folds: {cv}" if n_groups > 1 else ""
+            raise TableError(Message(text, hint, cv=n_groups), "groups")
     elif classes is not None and np.bincount(y).min() < 2:
         rare = classes[np.bincount(y).argmin()]
         text = (
