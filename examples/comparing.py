@@ -3,7 +3,7 @@ Has it changed?
 ===============
 
 A model is scored on the rows of two months. In the second month, the price has lost most of its effect. The comparison
-tests for which features the scores of the two months differ by more than chance would explain.
+shows for which features the scores of the two months differ by more than chance would explain.
 """
 
 import matplotlib.pyplot as plt

@@ -236,6 +236,49 @@ def test_rates_of_columns_correlated_with_a_signal_are_the_committed_ones():
     assert set(followers["data_sets"]) == {66}
 
 
+def test_rates_of_boosted_trees_on_few_held_out_rows_are_the_committed_ones():
+    text = " ".join((DOCS / "calibration.md").read_text(encoding="utf-8").split())
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "power.csv")
+    table = table[(table["strength"] == 0) & (table["test"] == "truewood p_value")]
+    for design, ending in {"XGBoost": "cases for XGBoost", "hist boosting": "for HistGradientBoosting"}.items():
+        own = table[table["design"].str.startswith(f"weak beside strong, {design}")]
+        n_tests = own["data_sets"].sum()
+        rate = 100 * (own["rejected_5"] * own["data_sets"]).sum() / n_tests
+        assert f"in {rate:.1f}% of {n_tests:,} {ending}" in text
+
+
+def test_coverage_of_strong_features_in_folds_is_the_committed_one():
+    text = " ".join((DOCS / "theory" / "folds.md").read_text(encoding="utf-8").split())
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "cross_validation.csv")
+    table = table[table["feature"] == "continuous, signal"]
+    table = table.assign(n_covered=table["coverage_95"] * table["data_sets"])
+    beside = "power: continuous, beside a strong feature"
+    # The strong feature is the second one of these designs; that of two others is weaker than 2.
+    second = table[table["design"].str.startswith(beside) & table.duplicated(["design", "library"])]
+    first = table[table["design"].str.startswith("null: ")]
+    first = first[~first["design"].isin(["null: one class in ten", "null: five strong features"])]
+    n = first["data_sets"].sum()
+    assert f"in {100 * first['n_covered'].sum() / n:.0f}% of {n} cases" in text
+    sums = second.groupby("design")[["n_covered", "data_sets"]].sum()
+    sums = sums.loc[[f"{beside}, regression", beside, f"{beside}, three classes"]]
+    rates = 100 * sums["n_covered"] / sums["data_sets"]
+    figures = "{:.0f}% (regression), {:.0f}% (two classes) and {:.0f}% (three classes)".format(*rates)
+    assert f"{figures} of {sums['data_sets'].unique().item()} cases each" in text
+
+
+def test_shares_of_followers_that_methods_keep_are_the_committed_ones():
+    text = " ".join((DOCS / "selection.md").read_text(encoding="utf-8").split())
+    table = pd.read_csv(ROOT / "experiments" / "selection" / "summary.csv", index_col="method")
+    table = table[table["design"] == "nulls in blocks"]
+    share, power = 100 * table["false discovery, wide"], 100 * table["power"]
+    for figure in (
+        f"{share['truewood ufi']:.0f}% of what `ufi` kept, and {share['Boruta']:.0f}% of what Boruta kept",
+        f"made up only {share['truewood sobol_mda']:.0f}% of what it kept",
+        f"still found {power['truewood sobol_mda']:.0f}% of the signals",
+    ):
+        assert figure in text
+
+
 def test_rates_before_and_after_are_those_of_the_studies(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "experiments" / "calibration")
     study = import_module("before_after")
