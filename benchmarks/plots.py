@@ -120,7 +120,7 @@ def draw_cost(folder: Path) -> Figure:
         "ranger, corrected minus uncorrected": "ranger, corrected impurity*",
         "fit of the forest": "fit of the forest",
         "permutation_importance": "permutation_importance*",
-        "published definitions, dense": "published formulas, dense*",
+        "published definitions, dense": "published definitions, dense*",
         "shap.TreeExplainer": "shap.TreeExplainer*",
     }
     lines = table[(table["group"] == "forest") & table["peer"].isin(names)].sort_values("seconds", ascending=False)

@@ -123,6 +123,81 @@ def write_cores(folder: Path) -> str:
     return write_table(("threads", *map(str, counts), "speedup"), rows)
 
 
+def _read_gpu(folder: Path, trees: str) -> dict[str, str]:
+    """What was measured on the GPU for one model, whose case starts with `trees`: the words of a case and the value."""
+    table = pd.read_csv(folder / "gpu.csv")
+    model = table["case"].str.extract(r"^([\d,]+ trees of [\d,]+ (?:nodes|leaves))", expand=False).ffill()
+    own = table[model.str.startswith(trees)]
+    words = own["case"].str.removeprefix(own["case"].iloc[0].rpartition(", ")[0] + ", ")
+    return dict(zip(words, own["measured"], strict=True))
+
+
+def _write_gpu(folder: Path, trees: str, header: str, rows: dict[str, str]) -> str:
+    measured = _read_gpu(folder, trees)
+    return write_table((header, "time"), [(words, measured[case]) for words, case in rows.items()])
+
+
+def write_gpu_deep(folder: Path) -> str:
+    """Times of deep trees on the GPU, by what is timed."""
+    rows = {
+        "kernel and sums": "kernel and sums",
+        "kernel and sums, with contributions of all rows": "the same with contributions of all rows",
+        "whole call, scores only": "the whole call, inference=False",
+        "whole call, with inference": "the whole call, with inference",
+        "rows not on the GPU yet: copy alone": "these rows in the host's memory: copy alone",
+        "rows not on the GPU yet: copy, kernel and sums": "these rows in the host's memory: copy and sums",
+        "compiled kernel, 16 threads, 1,000,000 of these rows, scores only": (
+            "the compiled kernel, 16 threads, 1,000,000 of these rows, inference=False"
+        ),
+        "compiled kernel, 16 threads, 1,000,000 of these rows, with inference": "the same with inference",
+    }
+    header = "100 trees of 29,170 nodes, 10,000,000 held-out rows, 30 features"
+    return _write_gpu(folder, "100 trees of 29,170", header, rows)
+
+
+def write_gpu_small(folder: Path) -> str:
+    """Times of small trees on the GPU, by what is timed."""
+    rows = {
+        "kernel and sums": "kernel and sums",
+        "whole call, scores only": "the whole call, inference=False",
+        "whole call, with inference": "the whole call, with inference",
+    }
+    return _write_gpu(folder, "1,000 trees", "1,000 trees of 31 leaves, 10,000,000 held-out rows, float64", rows)
+
+
+def write_gpu_oob(folder: Path) -> str:
+    """Times of out-of-bag scores, by engine."""
+    table = pd.read_csv(folder / "gpu.csv").set_index("case")["measured"]
+    case = "100 trees of 19,367 nodes x 1,000,000 rows out of bag"
+    rows = [
+        (words, *(table[f"{case}, {engine}, inference={inference}"] for engine in ("native", "cuda")))
+        for words, inference in (("scores only", False), ("with inference", True))
+    ]
+    header = "100 trees of 19,367 nodes, 1,000,000 rows, out of bag"
+    return write_table((header, "compiled kernel, 16 threads", "GPU"), rows)
+
+
+def write_gpu_summary(folder: Path) -> str:
+    """Times of whole calls on the GPU, and of the compiled kernel on a tenth of the rows."""
+    measured = _read_gpu(folder, "100 trees of 29,170")
+    oob = pd.read_csv(folder / "gpu.csv").set_index("case")["measured"]
+    case = "100 trees of 19,367 nodes x 1,000,000 rows out of bag"
+    kernel = "the compiled kernel, 16 threads, 1,000,000 of these rows, inference=False"
+    rows = [
+        (
+            "10,000,000 held-out rows, GPU",
+            measured["the whole call, inference=False"],
+            measured["the whole call, with inference"],
+        ),
+        ("1,000,000 of these rows, 16 CPU threads", measured[kernel], measured["the same with inference"]),
+        *(
+            (f"1,000,000 out-of-bag rows, {words}", *(oob[f"{case}, {engine}, inference={on}"] for on in (False, True)))
+            for words, engine in (("GPU", "cuda"), ("16 CPU threads", "native"))
+        ),
+    ]
+    return write_table(("100 deep trees", "scores only", "with p-values"), rows)
+
+
 def write_machine(folder: Path, file: str = "machine.txt") -> str:
     return (folder / file).read_text().strip() + "."
 
@@ -147,6 +222,10 @@ def write_tables(folder: Path) -> dict[str, str]:
         "cores machine": ("cores_machine.txt", partial(write_machine, file="cores_machine.txt")),
         "gpu machine": ("gpu_machine.txt", partial(write_machine, file="gpu_machine.txt")),
         "gpu": ("gpu.csv", partial(write_targets, file="gpu.csv")),
+        "gpu deep": ("gpu.csv", write_gpu_deep),
+        "gpu small": ("gpu.csv", write_gpu_small),
+        "gpu oob": ("gpu.csv", write_gpu_oob),
+        "gpu summary": ("gpu.csv", write_gpu_summary),
         "targets": ("targets.csv", write_targets),
         "boosted": ("timings.csv", write_boosted),
         "growth": ("features.csv", write_growth),
