@@ -117,6 +117,7 @@ def test_counts_of_injected_leaks_and_identifiers_are_the_committed_ones():
         f"| correlation of 0.999 | {left_out['noise, correlation 0.999']} |",
         f"| half of the values missing | {left_out['half of the rows, others missing']} |",
         f"| {of_ratio} | {left_out[of_ratio]} |",
+        f"| squared distance from the mean | {left_out['distance from the mean, squared']} |",
         f"| rounded to 1 digit | {left_out['rounded to 1 digit']} |",
         f"| 10% of the rows permuted | {left_out['exact for 90%, others permuted']} |",
         f"For {int(beside[of_sum])} of the sums and {int(beside[of_ratio])} of the ratios",
@@ -125,7 +126,8 @@ def test_counts_of_injected_leaks_and_identifiers_are_the_committed_ones():
         assert figure in text
     always = ["rank", "percentile in the table, rounded", "log", "square", "linear (degrees)"]
     assert (left_out[always] == numbers["tables"].max()).all()
-    never = ["4 quantile bins", "flag: highest tenth", "two dates that lie it apart", "noise, correlation 0.99"]
+    flags = ["flag: above the median", "flag: highest tenth"]
+    never = ["4 quantile bins", *flags, "two dates that lie it apart", "noise, correlation 0.99"]
     assert (left_out[never] == 0).all()
 
 
