@@ -312,7 +312,7 @@ def test_other_models_measures_and_options():
     with pytest.raises(ValueError, match="contributions=True"):
         tw.cross_importance(forest, X, labels, cv=3, measure="permutation", contributions=True)
     bare = tw.cross_importance(BOOSTING, X, y, cv=3, inference=False)
-    assert not find_lacking(bare.inference_unavailable, "cross_importance()", "inference=False")
+    assert not find_lacking(bare.inference_unavailable, "inference=False", "inference=True")
     few = tw.cross_importance(BOOSTING, X[:18], y[:18], cv=3)
     assert not find_lacking(few.inference_unavailable, "20", "rows", "18")
     own = tw.cross_importance(BOOSTING, X, y, cv=3, target=y**2)
@@ -350,6 +350,14 @@ def test_what_cannot_be_scored_is_refused_in_one_line(call, error, message):
     with pytest.raises(error, match=message) as caught:
         tw.cross_importance(**arguments)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("score", [tw.cross_importance, tw.cross_interactions])
+def test_folds_without_training_rows_of_a_class_are_refused(score):
+    labels = np.where(np.arange(N_ROWS) < 60, "early", "late")
+    with pytest.raises(ValueError, match=r"^cv\b.*fold 2\b.*'late'.*number of folds"):
+        score(CLASSES, X, labels, cv=TimeSeriesSplit(3, test_size=20))
+    assert score(CLASSES, X, labels, cv=3).rows == "folds"
 
 
 def test_folds_that_are_too_small_to_score():

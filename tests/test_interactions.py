@@ -177,7 +177,7 @@ def test_many_pairs_are_chosen_from_the_trees_alone():
     assert len(result.values) == 10
     assert result.n_possible == 66
     assert list_found(result)[0] == (0, 1)
-    assert "10 pairs of 66" in result.notes[0]
+    assert "10 of 66 pairs" in result.notes[0]
     other = np.random.default_rng(0).normal(size=(200, 12))
     heldout = tw.interactions(forest, other, other[:, 0], rows="heldout", max_pairs=10)
     assert heldout.pairs.tolist() == result.pairs.tolist()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, Self
 
-from truewood._arguments import check_n_jobs, is_count, name_type
+from truewood._arguments import check_n_jobs, is_count
 from truewood._engines.selection import check_engine, use_engine
 from truewood._formatting import count, quote
 from truewood._inputs.table_types import bring_to_host, take_named
@@ -14,7 +14,7 @@ from truewood._measures.registry import find_inference_problem
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.aggregated import AggregatedScores, PartialErrors
 from truewood._streaming.model import Part, StreamingModel
-from truewood._streaming.open_source import find_cluster_library
+from truewood._streaming.open_source import check_in_memory
 from truewood._streaming.partial_sums import PartialSums
 from truewood._streaming.passes import N_SAMPLE, check_streaming_options
 
@@ -118,8 +118,7 @@ class ImportanceAccumulator:
             The accumulator itself.
         """
         model = self._get_model()
-        if find_cluster_library(X) is not None:
-            raise TypeError(f"X must be a table in memory, got a {name_type(X)}; pass it to importance().")
+        check_in_memory(X, "update()")
         X, y, sample_weight = take_named(X, y=bring_to_host(y), sample_weight=bring_to_host(sample_weight))
         part, n_threads = Part("", X, y, sample_weight), check_n_jobs(self._n_jobs)
         added: PartialSums | PartialErrors
@@ -243,6 +242,8 @@ class ImportanceAccumulator:
         model, sums = self._get_model(), self._sums
         if not isinstance(sums, PartialSums):
             raise TypeError(f"the sums of the first pass must be PartialSums, got {type(sums).__name__}.")
+        if sums.names is None:
+            raise ValueError("the accumulator must have rows, got none; call update() first.")
         sums.check_model(model)
         return AggregatedScores(model, sums, self._measure, self._feature_groups)
 

@@ -30,7 +30,9 @@ def check_type(value: Any, kind: type | tuple[type, ...], name: str, expected: s
 
 
 def name_type(value: Any) -> str:
-    """Name of a value's type with its library, such as "polars LazyFrame"."""
+    """Name of a value's type with its library, such as "polars LazyFrame"; a path is a path."""
+    if isinstance(value, str | os.PathLike):
+        return "path"
     library = type(value).__module__.partition(".")[0]
     return type(value).__name__ if library == "builtins" else f"{library} {type(value).__name__}"
 

@@ -99,5 +99,5 @@ def corrected_importance(
         rows="training",
         n_rows=matrix.n_rows,
         skipped_weight=0.0,
-        inference_unavailable="corrected importance is not a sum of contributions of evaluation rows",
+        inference_unavailable="corrected importance is not a sum of contributions of evaluation rows; use importance()",
     )

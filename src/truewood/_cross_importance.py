@@ -18,7 +18,6 @@ from truewood._arguments import (
     check_length,
     check_n_jobs,
     count_rows,
-    name_type,
     read_inference,
 )
 from truewood._exceptions import warn
@@ -35,7 +34,7 @@ from truewood._fold_fits import (
     take_rows,
 )
 from truewood._formatting import quote
-from truewood._importance import find_streaming_scorer, score_on_engine
+from truewood._importance import score_on_engine
 from truewood._inputs.groups import read_groups
 from truewood._inputs.table_types import bring_to_host, take_named
 from truewood._inputs.target import read_sample_weight
@@ -47,6 +46,7 @@ from truewood._rows.copies import encode_table, find_copies
 from truewood._rows.folds import Folds
 from truewood._scoring.joined_folds import join_folds
 from truewood._sklearn_compat import keep_warning_filters
+from truewood._streaming.open_source import check_in_memory
 
 # If more than this share of the split weight has no test rows, folds are too small.
 _MUCH_SKIPPED = 0.5
@@ -158,10 +158,7 @@ def cross_importance(
     if params is not None:
         check_params(params)
     check_validation_fraction(validation_fraction)
-    if find_streaming_scorer(X) is not None:
-        raise TypeError(
-            f"cross_importance needs a table in memory, but X is a {name_type(X)}; load its rows into memory first."
-        )
+    check_in_memory(X, "cross_importance")
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     n_rows = count_rows(X)
     for name, given in (("y", y), ("target", target)):

@@ -37,6 +37,7 @@ from truewood._results.interactions import Interactions
 from truewood._rows.copies import encode_table, find_copies
 from truewood._scoring.fold_pairs import FoldPairs, check_n_pairs, find_fold_pairs, join_fold_pairs
 from truewood._sklearn_compat import keep_warning_filters
+from truewood._streaming.open_source import check_in_memory
 from truewood.adapters import open_model
 
 
@@ -125,6 +126,7 @@ def cross_interactions(
     listed = read_feature_list(features)
     if listed is not None:
         check_n_pairs(len(listed) * (len(listed) - 1) // 2, int(max_pairs))
+    check_in_memory(X, "cross_interactions")
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     X, chosen = place_rows(X, engine)
     X = take_from_device(X, "cross_interactions")

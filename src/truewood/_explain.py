@@ -21,6 +21,7 @@ from truewood._rows.evaluation_rows import EvaluationRows, choose_evaluation_row
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood._scoring.path_values import count_columns, sum_paths
 from truewood._scoring.results import find_groupings
+from truewood._streaming.open_source import check_in_memory
 from truewood.adapters import TreeModel, open_model
 from truewood.adapters._verification import verify_against_library
 
@@ -83,6 +84,7 @@ def explain(
     >>> bool(abs(explanation.predictions - forest.predict(X[300:])).max() < 1e-9)
     True
     """
+    check_in_memory(X, "explain")
     X, chosen = place_rows(X, engine)
     X, y = take_from_device(X, "explain"), bring_to_host(y)
     X, y, sample_weight = take_named(X, y=y, sample_weight=bring_to_host(sample_weight))

@@ -59,7 +59,25 @@ def split_rows(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
         splits = list(_choose_splitter(cv, estimator, y, together).split(X, y, together))
-    return read_folds([train for train, _ in splits], [test for _, test in splits], len(y), codes, "cv")
+    folds = read_folds([train for train, _ in splits], [test for _, test in splits], len(y), codes, "cv")
+    if is_classifier(estimator):
+        _check_classes(folds, np.asarray(bring_to_host(y)))
+    return folds
+
+
+def _check_classes(folds: Folds, labels: NDArray[Any]) -> None:
+    """Refuse folds that hold out a class they do not train on."""
+    if labels.ndim != 1:
+        return
+    codes, classes = pd.factorize(labels)
+    for k, (train, test) in enumerate(zip(folds.train, folds.test, strict=True), start=1):
+        unknown = np.setdiff1d(codes[test], codes[train])
+        if len(unknown):
+            raise ValueError(
+                f"cv must train on every class that it holds out, but fold {k} has no training row of class "
+                f"{quote(str(classes[unknown[0]]))}; pass a number of folds, which are stratified by class, and drop "
+                "classes with a single row."
+            )
 
 
 def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:

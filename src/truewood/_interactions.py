@@ -11,6 +11,7 @@ from truewood._formatting import quote
 from truewood._inputs.table_types import bring_to_host, take_from_device, take_named
 from truewood._results.interactions import Interactions
 from truewood._scoring.interactions import score_pairs
+from truewood._streaming.open_source import check_in_memory
 
 
 def interactions(
@@ -85,6 +86,7 @@ def interactions(
     if not is_count(max_pairs, 1):
         raise ValueError(f"max_pairs must be a whole number above 0, got {quote(max_pairs)}.")
     listed = read_feature_list(features)
+    check_in_memory(X, "interactions")
     X, chosen = place_rows(X, engine)
     X = take_from_device(X, "interactions")
     y, sample_weight, groups = map(bring_to_host, (y, sample_weight, groups))

@@ -34,6 +34,7 @@ from truewood._refitting import N_SEEDS, name_weight, set_seeds
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.notebook_view import draw_bars, write_table, write_view
 from truewood._sklearn_compat import keep_warning_filters
+from truewood._streaming.open_source import check_in_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -231,6 +232,7 @@ def permutation_test(
         raise ValueError(f"n_permutations must be a whole number of at least 2, got {quote(n_permutations)}.")
     check_n_jobs(n_jobs)
     check_estimator(estimator)
+    check_in_memory(X, "permutation_test")
     if resume is not None:
         check_path(resume, "resume")
     refit = _Refit(estimator, X, y, sample_weight, measure, feature_groups, engine)

@@ -153,7 +153,8 @@ def test_an_identifier_of_groups_is_left_out_and_its_option_works(tmp_path, call
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--measure", "sobol_mda", "--groups", "shop"], ["--measure sobol_mda", "--groups"]),
+        (["--measure", "loss_oob", "--model", "hist-gradient-boosting"], ["--measure loss_oob", "boosted"]),
+        (["--measure", "sobol_mda", "--groups", "shop"], ["--measure: sobol_mda", "leave out --groups shop"]),
         (["--measure", "mdi", "--contributions"], ["--measure mdi", "--contributions"]),
     ],
 )

@@ -539,3 +539,22 @@ def test_an_arrow_file_that_claims_a_huge_size_is_one_line(tmp_path):
     (tmp_path / "a.arrow").write_bytes(content.replace(size, (2**61).to_bytes(8, "little")))
     with pytest.raises(ValueError, match=r"a\.arrow.*\b2305843009213693952\b"):
         tw.importance(forest, tmp_path / "a.arrow", "y", rows="heldout")
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda model, X: tw.explain(model, X, "y", rows="heldout"),
+        lambda model, X: tw.interactions(model, X, "y", rows="heldout"),
+        lambda model, X: tw.cross_importance(model, X, "y"),
+        lambda model, X: tw.cross_interactions(model, X, "y"),
+        lambda model, X: tw.permutation_test(model, X, np.zeros(500)),
+        lambda model, X: tw.UnbiasedSelector(model).fit(X, np.zeros(500)),
+        lambda model, X: tw.ImportanceAccumulator(model).update(X, "y"),
+    ],
+)
+def test_what_needs_all_rows_in_memory_refuses_other_sources(score, write):
+    model, table = make_table("forest of numbers")
+    for X, words in ((write(table), "path"), (pl.from_pandas(table).lazy(), "LazyFrame"), (Stream(table), "Stream")):
+        with pytest.raises(TypeError, match=rf"memory\b.*\bX is a .*{words}; load"):
+            score(model, X)

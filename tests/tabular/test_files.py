@@ -122,7 +122,7 @@ BAD_FILES = {
     "unknown ending": ("a.docx", CSV, ["a.docx", ".csv"]),
     "no Excel file": ("a.xlsx", CSV, ["a.xlsx", "Excel", "File is not a zip file"]),
     "broken Excel file": ("a.xlsx", b"PK\x03\x04" + GARBAGE, ["a.xlsx", "Excel"]),
-    "no JSON": ("a.jsonl", '{"x": 1}\n{"x": 2', ["a.jsonl", "JSON", "line 2"]),
+    "no JSON": ("a.jsonl", '{"x": 1}\n{"x": 2', ["a.jsonl", "JSON", "line 2 ", "column 8"]),
     "JSON but no objects": ("a.jsonl", "[1, 2]\n", ["line 1", "object", "list"]),
     "no ending": ("table", CSV, ["table", ".csv"]),
     "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz", "gzip"]),

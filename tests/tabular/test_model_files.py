@@ -92,7 +92,7 @@ def test_an_untrusted_pickle_is_not_opened(tmp_path):
 
 PICKLED = {
     "other object": (lambda: {"a": 1}, "dict"),
-    "not fitted": (RandomForestClassifier, "fitted"),
+    "not fitted": (RandomForestClassifier, "call its fit"),
     "no trees": (
         lambda: LogisticRegression().fit(TABLE[["x"]], TABLE["y"]),
         "LogisticRegression",

@@ -83,3 +83,10 @@ def test_intervals_of_skill_are_possible():
     x = np.linspace(0, 1, 10)
     number = measure_performance(x, x + np.eye(10)[0] * 0.3, None, None, "rows")
     assert number.value + 1.96 * number.std_error > number.interval[1] == 1.0
+
+
+def test_a_single_group_has_no_standard_error():
+    x = np.linspace(0, 1, 10)
+    groups = np.zeros(10, dtype=np.int64)
+    assert measure_performance(x, x**2, None, None, "rows", groups=groups) is None
+    assert measure_performance(x, x**2, None, None, "rows", groups=groups + (x > 0.5)).std_error > 0

@@ -182,3 +182,17 @@ def test_adult(tmp_path):
     assert frame.loc["fnlwgt", "mdi_rank"] == 1
     assert find_significant(scored) == set(features) - {"fnlwgt"}
     assert scored.performance.value > 0.89
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cv": 3}, "leave out cv=3"),
+        ({"test_size": 0.3, "groups": "id"}, "leave out groups='id' and test_size=0.3"),
+        ({"model": "hist-gradient-boosting"}, "use model='random-forest'"),
+    ],
+)
+def test_measures_of_in_bag_rows_need_out_of_bag_rows(options, words):
+    with pytest.raises(TableError, match=rf"sobol_mda.*in-bag.*{words}") as caught:
+        score(TABLE, "y", n_estimators=5, measure="sobol_mda", **options)
+    assert caught.value.argument == "measure"

@@ -28,6 +28,7 @@ from truewood._refitting import name_weight, set_seeds
 from truewood._results.importance_text import write_html
 from truewood._results.notebook_view import write_view
 from truewood._sklearn_compat import SKLEARN_VERSION, keep_warning_filters
+from truewood._streaming.open_source import check_in_memory
 
 # Trees of the default forest: more than scikit-learn's 100, so that the seed rarely changes the selection.
 _N_TREES = 500
@@ -159,6 +160,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         -------
         self : UnbiasedSelector
         """
+        check_in_memory(X, type(self).__name__)
         self._fit_estimator(X, y, sample_weight, groups, fit_params)
         if not self.prefit:
             check_bags(self.estimator_, "pass a forest with bootstrap, or a fitted model with prefit=True")

@@ -279,7 +279,7 @@ def find_measure(name: str, tree_model: TreeModel, *, compares_hazards: bool, is
 def find_inference_problem(measure: Measure, inference: bool | str, *, contributions: bool = False) -> str | None:
     """Why standard errors and p-values are unavailable; None if they are available."""
     if not inference:
-        return "inference=False was passed"
+        return "inference=False was passed; pass inference=True"
     if measure.why_no_inference is None:
         return None
     problem = f"measure={measure.name!r} {measure.why_no_inference}; use measure='auto'"

@@ -76,7 +76,7 @@ class Interactions:
         Number of rows passed.
     n_trees : int
         Number of trees.
-    output_names : ndarray of str, shape (n_columns,), or None
+    output_names : ndarray of str, shape (n_outputs,), or None
         Names of the classes or outputs; None for a single number.
     n_groups : int or None
         Number of clusters that standard errors are based on; None without ``groups=``.

@@ -35,12 +35,12 @@ class JointSurfaces:
         cells that do not exist, and for features that combine several columns.
     level_names : ndarray of str, shape (n_features, n_cells)
         Names of the levels of categorical columns, and dates; empty for numbers.
-    joint : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+    joint : ndarray of shape (n_surfaces, n_outputs, n_cells, n_cells)
         Mean joint effect on each class or output: the part of the prediction that only the two features together add.
         NaN for empty cells.
-    combined : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+    combined : ndarray of shape (n_surfaces, n_outputs, n_cells, n_cells)
         Mean of all that the two features add to the prediction, separately and together.
-    observed : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+    observed : ndarray of shape (n_surfaces, n_outputs, n_cells, n_cells)
         Mean of the target minus the prediction without the two features; NaN if the model predicts a raw score that is
         not in units of the target.
     n_rows : ndarray of int64, shape (n_surfaces, n_cells, n_cells)

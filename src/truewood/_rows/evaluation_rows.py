@@ -23,6 +23,7 @@ from truewood._trees.node_sums import NodeSums, aggregate_to_root
 from truewood.adapters import BagSeeds, TrainingRecord, TreeModel
 
 _MOST_CHECKED = 20
+_REFIT = "to score features or pairs without such rows, refit it per fold with cross_importance or cross_interactions"
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +144,7 @@ def choose_evaluation_rows_without_target(
 def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int) -> EvaluationRows:
     training = tree_model.training
     if training is None or not training.has_bags:
-        remedy = (
-            "pass rows='heldout' and rows that it never saw; to score features or pairs without such rows, refit it "
-            "per fold with cross_importance or cross_interactions"
-        )
+        remedy = f"pass rows='heldout' and rows that it never saw; {_REFIT}"
         if tree_model.why_no_heldout is not None:
             remedy = f"rows='heldout' is not possible either, because it {tree_model.why_no_heldout}"
         raise ValueError(
@@ -218,9 +216,9 @@ def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> No
         else is_training_data(tree_model, largest, data, n_threads)
     )
     if tree_model.n_nodes[largest] > 1 and is_known:
-        remedy = "pass rows='oob' to score each tree on its out-of-bag rows"
+        remedy = "pass rows='oob' to use each tree only for its out-of-bag rows"
         if not tree_model.has_bags:
-            remedy = "pass a test set, or refit it per fold with cross_importance (for pairs, cross_interactions)"
+            remedy = f"pass other rows; {_REFIT}"
         raise TrainingRowsError(
             f"rows='heldout' needs rows that this {tree_model.name} never saw, got its training data; {remedy}."
         )

@@ -81,7 +81,7 @@ def score_pairs(
     pairs, n_possible = choose_pairs(tree_model, grouping, possible, max_pairs), len(possible)
     if len(pairs) < n_possible:
         note = (
-            f"{count(len(pairs), 'pair')} of {n_possible:,} tested: those whose splits on the same paths reduce the "
+            f"{len(pairs):,} of {count(n_possible, 'pair')} tested: those whose splits on the same paths reduce the "
             "training impurity most; to test others, pass max_pairs= or features=."
         )
         notes = (*notes, note)
@@ -112,8 +112,7 @@ def check_model(tree_model: TreeModel) -> None:
         )
     if not tree_model.has_predictions or tree_model.why_no_heldout is not None:
         raise TypeError(
-            f"the trees of {tree_model.name} do not store predictions, which interactions need; survival and causal "
-            "forests, and forests whose trees vote, cannot be tested for interactions."
+            f"interactions need trees that store predictions, but those of {tree_model.name} do not; use another model."
         )
     if (loss is not None and loss.is_life_table) or (not tree_model.is_additive and not tree_model.target.is_y):
         raise TypeError(
@@ -122,7 +121,7 @@ def check_model(tree_model: TreeModel) -> None:
         )
     if tree_model.is_additive and (loss is None or loss.at_score is None):
         why = tree_model.target.why_no_loss or "its loss has no smooth gradient"
-        raise ValueError(f"{tree_model.name} cannot be tested for interactions: {why}.")
+        raise ValueError(f"{tree_model.name} cannot be tested for interactions: {why}; use a model with another loss.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,7 @@ def join_folds(
         if len(found) > 1:
             remedy = "pass one of them as measure=" if name == "measure" else "pass models of one kind"
             raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; {remedy}.")
-    join = partial(_join, folds, sample_weight, groups, copies, inference, contributions, invalid)
+    join = partial(_join, folds, sample_weight, groups, copies, contributions, invalid)
     joined = join(results, target)
     if all(result.columns is not None for result in results):
         joined = replace(joined, columns=join([result.expand() for result in results]))
@@ -86,7 +86,6 @@ def _join(
     sample_weight: Floats | None,
     groups: NDArray[np.int64] | None,
     copies: Copies | None,
-    inference: bool,
     contributions: bool,
     invalid: str | None,
     results: Sequence[ImportanceResult],
@@ -121,8 +120,6 @@ def _join(
         skipped_weight=float(mean("skipped_weight")),
         is_additive=first.is_additive,
     )
-    if not inference:
-        return replace(joined, inference_unavailable="cross_importance() was called with inference=False")
     if first.contributions is None:
         return replace(joined, inference_unavailable=first.inference_unavailable)
     is_scoring = folds.is_held_out if sample_weight is None else folds.is_held_out & (sample_weight > 0)

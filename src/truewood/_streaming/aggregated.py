@@ -321,7 +321,10 @@ class AggregatedScores:
             problem = self.copies_problem
             warn(f"standard errors and p-values are withheld: {problem}.")
         if problem is None and errors is None and sums.sample is None:
-            problem = "the rows were read once, and no sample of them was kept"
+            problem = (
+                "the rows were read once, and no sample of them was kept; call second_pass(), or pass a source that "
+                "can be read twice"
+            )
         if problem is not None:
             return join_results(
                 [replace(result, inference_unavailable=problem) for result in self.results], self._notes

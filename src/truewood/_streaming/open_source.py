@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import pandas as pd
 
+from truewood._arguments import name_type
 from truewood._streaming.arrow_files import ENDINGS, find_types, open_files
 from truewood._streaming.source import Batch, Source, name_errors
 
@@ -23,19 +24,30 @@ def open_source(X: Any) -> Source | None:
         A path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a DuckDB
         relation, or anything else with an Arrow stream; or a table in memory.
     """
+    opener = _find_opener(X)
+    return None if opener is None else opener(X)
+
+
+def check_in_memory(X: Any, what: str) -> None:
+    """Refuse rows that are read in parts; `what` needs all of them in memory."""
+    if find_cluster_library(X) is not None or _find_opener(X) is not None:
+        raise TypeError(f"{what} needs a table in memory, but X is a {name_type(X)}; load its rows into memory first.")
+
+
+def _find_opener(X: Any) -> Callable[[Any], Source] | None:
     if isinstance(X, str | os.PathLike) or _is_list_of_paths(X):
-        return open_files(X)
+        return open_files
     if nw.dependencies.is_polars_lazyframe(X):
-        return _open_polars(X)
+        return _open_polars
     if is_class(X, "duckdb", "DuckDBPyRelation"):
-        return _open_duckdb(X)
+        return _open_duckdb
     if is_class(X, "pyarrow", "Dataset"):
-        return _open_dataset(X)
+        return _open_dataset
     if isinstance(X, pd.DataFrame):  # including repeated column names, which narwhals refuses
         return None
     given = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
     is_in_memory = isinstance(given, nw.DataFrame | nw.Series) or not hasattr(X, "__arrow_c_stream__")
-    return None if is_in_memory else _open_stream(X)
+    return None if is_in_memory else _open_stream
 
 
 def find_cluster_library(X: Any) -> str | None:

@@ -322,8 +322,8 @@ class PartialSums:
         """Join the pieces of all leaves, in order."""
         if len({piece.n_rows for piece in pieces}) > 1:
             raise ValueError(
-                "all pieces must come from the same rows, but their numbers of rows differ; a task that "
-                "was run twice read different rows."
+                "all pieces must come from the same rows, but their numbers of rows differ: a task that was run twice "
+                "read different rows; if a random step selects or changes rows, save its output and pass that."
             )
         pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been added in another order
         return replace(

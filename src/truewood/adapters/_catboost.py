@@ -222,7 +222,7 @@ def _make_input_spec(name: str, columns: Columns, options: dict[str, Any]) -> In
         except CatBoostError as error:
             raise ValueError(f"X must be a table that {name} accepts: {error}") from error
         if why_no_missing is not None and pd.isna(np.asarray(X, dtype=object)[:, columns.numeric]).any():
-            raise ValueError(f"X must not contain NaN: {why_no_missing}.")
+            raise ValueError(f"X must not contain NaN: {why_no_missing}; impute or drop the missing values.")
         return _Rows(pool)
 
     return InputSpec(

@@ -127,8 +127,8 @@ class TrainingRecord:
     bag_seeds : BagSeeds or None, default=None
         The likely seeds of the bags; callers verify the bags drawn from them against `bag`.
     weighs_by_count : callable, optional
-        ``weighs_by_count(has_weight)`` returns whether a row's weight in the fit is its number of draws, given whether
-        rows had weights.
+        ``weighs_by_count(has_weight)`` returns whether the tree fit counts each row as often as it was drawn, with no
+        other weight; `has_weight` is whether the model was fit with `sample_weight`.
 
     Attributes
     ----------

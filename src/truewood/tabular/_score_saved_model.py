@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._exceptions import TrainingRowsError
-from truewood._measures.registry import AUTO, get_measure
 from truewood._progress import show_nothing
 from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._checks.performance import warn_of_duplicates
@@ -136,12 +135,7 @@ def score_saved_model(
         interactions=interactions,
         engine=engine,
     )
-    if measure != AUTO and get_measure(measure).needs_training_rows:
-        raise TableError(
-            f"{measure} needs the in-bag rows of each tree, but a saved model is scored on held-out rows; choose "
-            "another measure.",
-            "measure",
-        )
+    scoring.refuse_training_rows()
     score_held_out = partial(_score_held_out, target=target, data=name_data(table))
     saved = open_saved_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))

@@ -151,6 +151,13 @@ def score_table(
     )
     if event is not None:
         check_survival_settings(settings, sample_weight, groups, interactions=scoring.interactions)
+    if not settings.is_forest:
+        scoring.refuse_training_rows("To score out-of-bag rows instead, use {model}.", model="random-forest")
+    elif not is_out_of_bag(settings, groups):
+        given = {"groups": groups, "cv": settings.cv, "test_size": settings.test_size}
+        held_out = {name: value for name, value in given.items() if value is not None}
+        names = " and ".join(f"{{{name}}}" for name in held_out)
+        scoring.refuse_training_rows(f"To score out-of-bag rows instead, leave out {names}.", **held_out)
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
     dtypes = read_dtypes(dtypes, list(map(str, whole)), roles.target)

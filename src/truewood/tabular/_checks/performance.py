@@ -77,7 +77,7 @@ def measure_performance(
     *,
     groups: Integers | None = None,
 ) -> ModelPerformance | None:
-    """Score the predictions of evaluation rows; None if there are too few rows.
+    """Score the predictions of evaluation rows; None if there are too few rows or groups.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def measure_performance(
     groups = np.arange(len(y)) if groups is None else groups
     is_counted = ~np.isnan(predicted.reshape(len(y), -1)).any(axis=1) & (weight > 0)
     y, predicted, weight, groups = y[is_counted], predicted[is_counted], weight[is_counted], groups[is_counted]
-    if len(y) < 2 or len(np.unique(y)) < 2:
+    if len(y) < 2 or len(np.unique(y)) < 2 or len(np.unique(groups)) < 2:
         return None
     if y.dtype.names is not None:
         return _measure_times(y["time"], y["event"], predicted, groups, rows)
@@ -131,7 +131,7 @@ def check_quality(
         Whether the depth of the trees is unlimited.
     """
     if performance is None:
-        messages.warn("model performance could not be measured: too few evaluation rows, or all of one class")
+        messages.warn("model performance could not be measured: too few evaluation rows, or all of one class or group")
         return
     messages.add(str(performance))
     has_test = not math.isnan(total_p_value)

@@ -249,7 +249,9 @@ def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | 
     is_usable = column.dtype in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
     if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
         raise TableError(
-            f"column {quote(name)} must contain a number >= 0 in every row, and not only zeros.", "sample_weight"
+            f"column {quote(name)} must contain a number >= 0 in every row, and not only zeros, got "
+            f"{_describe_range(table[name])}; correct or drop the other rows.",
+            "sample_weight",
         )
     return np.asarray(weight, dtype=np.float64)
 
@@ -320,13 +322,28 @@ def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: M
     column = infer_column(time, rows[time], is_kept=True)
     times = column.values.to_numpy()
     if column.dtype != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
-        raise TableError(f"column {quote(time)} must contain only numbers above 0.", "target")
+        raise TableError(
+            f"column {quote(time)} must contain only numbers above 0, got {_describe_range(rows[time])}; correct or "
+            "drop the other rows.",
+            "target",
+        )
     happened = _read_events(rows[event], event)
     y = np.empty(len(rows), dtype=_SURVIVAL_TYPE)
     y["event"], y["time"] = happened, times
     low, high = format_range(times.min(), times.max())
     messages.add(f"survival: {happened.sum():,} of {len(rows):,} rows have the event, times from {low} to {high}")
     return Outcome("survival", y)
+
+
+def _describe_range(given: pd.Series[Any]) -> str:
+    """Describe the values of a column that should hold numbers."""
+    numbers, n_rows = pd.to_numeric(given, errors="coerce"), len(given)
+    n_others = int(numbers.isna().sum())
+    others = f"{n_others:,} of {n_rows:,} rows without a number"
+    if n_others == n_rows:
+        return others
+    range_ = f"numbers from {numbers.min():g} to {numbers.max():g}"
+    return f"{range_}, and {others}" if n_others else range_
 
 
 def _read_events(given: pd.Series[Any], name: str) -> NDArray[np.bool_]:

@@ -45,7 +45,7 @@ def parse_text(
     except pd.errors.ParserError as error:
         _refuse_rows(text, delimiter, name, strips=strips, differs=operator.gt)
         reason = str(error).removeprefix("Error tokenizing data. C error: ")
-        raise TableError(f"{name} cannot be read as a table: {reason}.", "table") from error
+        raise TableError(f"{name} cannot be read as a table: {reason}; fix the file.", "table") from error
     names = [str(cell).strip() for cell in cells.iloc[0]]
     names = [column or f"unnamed {place}" for place, column in enumerate(names, start=1)]
     if len(names) < 2:
@@ -75,7 +75,7 @@ def _refuse_rows(text: str, delimiter: str, name: str, *, strips: bool, differs:
         n_names = len(next(filled, []))
         odd = next((fields for fields in filled if differs(len(fields), n_names)), None)
     except csv.Error as error:
-        raise TableError(f"{name} cannot be read as a table: {error}.", "table") from error
+        raise TableError(f"{name} cannot be read as a table: {error}; fix the file.", "table") from error
     finally:
         csv.field_size_limit(usual_limit)
     if odd is not None:

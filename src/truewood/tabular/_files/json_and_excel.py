@@ -24,12 +24,15 @@ def parse_json_lines(data: bytes, name: str) -> pd.DataFrame:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
+            # The position in the error counts from the start of this line.
+            reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
             raise TableError(
-                f"{name} is not a JSON lines file: line {place} cannot be parsed ({error}).", "table"
+                f"{name} is not a JSON lines file: line {place} cannot be parsed ({reason}); fix the file.", "table"
             ) from error
         if not isinstance(record, dict):
             raise TableError(
-                f"{name} is not a JSON lines file: line {place} must be an object, got {type(record).__name__}.",
+                f"{name} is not a JSON lines file: line {place} must be an object, got {type(record).__name__}; fix "
+                "the file.",
                 "table",
             )
         records.append(record)

@@ -141,7 +141,7 @@ def parse_file(content: FileContent, messages: Messages, *, model_target: str | 
     if data.startswith(_GZIP_MARK):
         data = _unzip(data, name)
     elif ending != content.ending:
-        raise TableError(f"{name} has the extension .gz but is not a gzip file.", "table")
+        raise TableError(f"{name} has the extension .gz but is not a gzip file; rename it, or compress it.", "table")
     if ending in PARQUET or (ending is None and data.startswith(_PARQUET_MARK)):
         return _read_arrow(data, name, "Parquet")
     if ending in ARROW or (ending is None and data.startswith(_FEATHER_MARK)):
@@ -158,7 +158,7 @@ def _unzip(data: bytes, name: str) -> bytes:
         with gzip.open(io.BytesIO(data)) as file:
             unzipped = file.read(_find_limit(data) + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise TableError(f"{name} is a damaged gzip file: {error}.", "table") from error
+        raise TableError(f"{name} is a damaged gzip file: {error}. Compress it again.", "table") from error
     if len(unzipped) > _find_limit(data):
         _refuse_expansion(name, data, "if you trust its source, unzip it first, or use fewer rows")
     return unzipped

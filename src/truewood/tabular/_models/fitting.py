@@ -103,7 +103,7 @@ def fit_model(
     return _fit_held_out(columns, X, target, weight, groups, settings, progress)
 
 
-def is_out_of_bag(settings: FitSettings, groups: NDArray[np.int64] | None) -> bool:
+def is_out_of_bag(settings: FitSettings, groups: object | None) -> bool:
     """Whether a forest is fit to all rows and scored on out-of-bag rows."""
     return settings.is_forest and groups is None and settings.cv is None and settings.test_size is None
 

@@ -116,7 +116,7 @@ def _find_json_library(path: Path) -> str:
     except RecursionError as error:
         raise TableError(f"{path.name} is JSON, but nested too deeply to be a model.", "saved_model") from error
     except ValueError as error:
-        raise TableError(f"{path.name} is not a JSON file: {error}.", "saved_model") from error
+        raise TableError(f"{path.name} is not a JSON file: {error}. Save the model again.", "saved_model") from error
     keys = content.keys() if isinstance(content, dict) else ()
     if "learner" in keys:
         return "XGBoost"
@@ -151,7 +151,7 @@ def _load_lightgbm(path: Path) -> SavedModel:
 
     text = path.read_text(encoding="utf-8")
     if not text.startswith("tree\n"):
-        raise UnusableModelError("is not a LightGBM text file.")
+        raise UnusableModelError("is not a LightGBM text file; save the model with Booster.save_model.")
     if "\nend of trees\n" not in text:
         raise UnusableModelError("is truncated: the end of the trees is missing; save the model again.")
     return view_lightgbm(lightgbm.Booster(model_str=text))
@@ -171,7 +171,7 @@ def _load_skops(path: Path) -> SavedModel:
     from skops.io import get_untrusted_types, load  # type: ignore[import-untyped]
 
     if not zipfile.is_zipfile(path):
-        raise UnusableModelError("is not a skops file.")
+        raise UnusableModelError("is not a skops file; save the model with skops.io.dump.")
     with zipfile.ZipFile(path) as archive:
         n_bytes = sum(part.file_size for part in archive.infolist())
     if n_bytes > max(LARGEST_EXPANSION, path.stat().st_size):
@@ -209,7 +209,7 @@ def _load_pickle(path: Path) -> SavedModel:
     try:
         return view_model(joblib.load(path))
     except (pickle.UnpicklingError, EOFError, IndexError, KeyError) as error:
-        raise UnusableModelError(f"is a damaged pickle: {error}.") from error
+        raise UnusableModelError(f"is a damaged pickle: {error}. Save the model again.") from error
 
 
 _BOOSTERS: dict[str, Callable[[Path], SavedModel]] = {

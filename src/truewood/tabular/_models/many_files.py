@@ -8,14 +8,15 @@ from typing import Any
 import pandas as pd
 
 from truewood._arguments import check_n_jobs
-from truewood._engines.selection import use_engine
+from truewood._engines.selection import AUTO, use_engine
 from truewood._formatting import count
+from truewood._measures.registry import get_measure
 from truewood._message import as_message
 from truewood._progress import Update
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.arrow_files import open_files
 from truewood._streaming.model import Part, StreamingModel
-from truewood._streaming.passes import Summed, check_streaming_options, score_parts, sum_parts
+from truewood._streaming.passes import Summed, score_parts, sum_parts
 from truewood._streaming.source import Source
 from truewood.tabular._checks.performance import warn_of_noise
 from truewood.tabular._columns.roles import Roles
@@ -43,7 +44,6 @@ def score_many_files(
     except ValueError as error:
         raise TableError(str(error), "table") from error
     roles.check(source.names)
-    check_streaming_options("heldout", scoring.measure, True)
     batches = _Batches(saved, source, roles, messages)
 
     def run_pass(title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False) -> Summed:
@@ -68,6 +68,9 @@ def score_many_files(
 
 def check_parts_suffice(scoring: Scoring) -> None:
     """Refuse options that need all rows in memory."""
+    measure = scoring.measure
+    if measure != AUTO and get_measure(measure).split_score is None:
+        raise TableError(f"{measure} {NEEDS_MEMORY}", "measure")
     refused = {
         "contributions": scoring.contributions,
         "interactions": scoring.interactions,

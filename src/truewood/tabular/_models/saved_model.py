@@ -89,7 +89,11 @@ def view_model(model: Any) -> SavedModel:
 def view_estimator(model: Any) -> SavedModel:
     """View a fitted estimator with the scikit-learn API."""
     if not hasattr(model, "predict") or not hasattr(model, "n_features_in_"):
-        raise UnusableModelError(f"must be a fitted model with the scikit-learn API, got {type(model).__name__}.")
+        missing, remedy = ("n_features_in_", "; call its fit first") if hasattr(model, "predict") else ("predict", "")
+        raise UnusableModelError(
+            f"must be a fitted model with the scikit-learn API, but this {type(model).__name__} has no "
+            f"{missing}{remedy}."
+        )
     names = getattr(model, "feature_names_in_", None)
     classes = getattr(model, "classes_", None)
     return SavedModel(

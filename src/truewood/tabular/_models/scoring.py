@@ -20,7 +20,7 @@ from truewood._formatting import quote
 from truewood._importance import importance
 from truewood._interactions import interactions
 from truewood._measures.registry import get_measure, measures
-from truewood._message import get_message
+from truewood._message import Message, get_message
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.interactions import Interactions
@@ -64,6 +64,15 @@ class Scoring:
         check_n_jobs(self.n_jobs)
         if not is_choice(self.engine, [AUTO]):
             resolve_engine(self.engine)  # refuse what is not installed before the fit
+
+    def refuse_training_rows(self, hint: str = "", **suggestion: Any) -> None:
+        """Refuse a measure that needs in-bag rows, for a model that is scored on held-out rows; see `Message`."""
+        if self.measure != AUTO and get_measure(self.measure).needs_training_rows:
+            text = (
+                f"{self.measure} needs the in-bag rows of each tree, but this model is scored on held-out rows; choose "
+                "another measure."
+            )
+            raise TableError(Message(text, hint, **suggestion), "measure")
 
 
 def score_model(
