@@ -28,7 +28,7 @@ def test_sparse_stays_sparse(monkeypatch):
     pipeline = fit(OneHotEncoder(), table=table)
     seen = []
     monkeypatch.setattr(
-        inputs, "read_features", lambda X, form, **options: seen.append(X) or read_features(X, form, **options)
+        inputs, "read_features", lambda X, *rest, **options: seen.append(X) or read_features(X, *rest, **options)
     )
     tw.importance(pipeline, table, Y)
     assert sparse.issparse(seen[0])
