@@ -70,7 +70,7 @@ def _open_figure(width: float, height: float) -> Iterator[Axes]:
         yield ax
         # Center the title in the figure, because long names of features leave little space above the axes.
         across_figure = blended_transform_factory(figure.transFigure, ax.transAxes)
-        ax.title.set_transform(across_figure + ax.titleOffsetTrans)
+        ax.title.set_transform(across_figure + ax.titleOffsetTrans)  # type: ignore[attr-defined]
     except BaseException:
         plt.close(figure)
         raise
