@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from truewood._formatting import align, find_unit, format_p_value, format_percent, format_percents, format_range
+from truewood._formatting import (
+    align,
+    find_unit,
+    format_p_value,
+    format_percent,
+    format_percents,
+    format_range,
+    state_p_value,
+)
 
 
 def test_percentages_have_two_or_three_digits():
@@ -48,3 +56,7 @@ def test_the_numbers_of_a_column_share_a_unit(numbers, texts, title):
 
 def test_decimal_points_are_below_each_other():
     assert align(["63.4", "0.26", "<0.01", "0", "100"]) == [" 63.4 ", "  0.26", " <0.01", "  0   ", "100   "]
+
+
+def test_p_values_in_sentences():
+    assert [state_p_value(p) for p in (0.053, 1e-20)] == ["p = 0.053", "p < 0.001"]

@@ -130,9 +130,9 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str
         )
     if a.rows != b.rows:
         raise ValueError(
-            f"{both} must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: held-out "
-            "rows evaluate one fitted model, but out-of-bag rows and folds evaluate how models are fit. "
-            "Score both on the same kind of rows."
+            f"{both} must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: "
+            "held-out rows evaluate one fitted model, out-of-bag rows a forest fit to all rows, and folds models that "
+            "are each fit to a part of the rows. Score both on the same kind of rows."
         )
 
 

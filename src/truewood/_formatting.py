@@ -49,6 +49,11 @@ def format_p_value(p_value: float) -> str:
     return f"<{_SMALLEST_P_VALUE:g}" if p_value < _SMALLEST_P_VALUE else f"{p_value:.3f}"
 
 
+def state_p_value(p_value: float) -> str:
+    """A p-value in a sentence: p = 0.053, p < 0.001."""
+    return f"p = {format_p_value(p_value)}".replace("= <", "< ")
+
+
 def format_percent(percent: float) -> str:
     """A percentage in a sentence: 63%, 3.4%, 0.26%, <0.01%."""
     return f"{_write_percent(percent, 0)}%"

@@ -168,7 +168,7 @@ def test_groups_model_and_survival_times(app, open_page, tmp_path):
     assert not page.get_by_role("button", name="Analyze").is_enabled()
     choose_option(page, "Event column", "died")
     page.get_by_role("button", name="Analyze").click()
-    report = wait_for_report(page, "What predicts days until died?")
+    report = wait_for_report(page, "What predicts time to event (days, died)?")
     assert list_features(report) == ["x"]
 
 

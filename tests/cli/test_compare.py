@@ -46,6 +46,7 @@ def test_prints_and_writes_the_differences(saved, tmp_path, capsys):
     assert messages.splitlines() == [f"wrote {path}" for path in outputs]
     assert re.match(r"one \w+ two\b", shown)
     assert "paired" in shown
+    assert re.search("Unit of importances: decrease in ", shown)
     assert all(path.stat().st_size > 100 for path in outputs)
     comparison = tw.compare(*map(tw.load, files))
     assert main(["compare", *files, "--json", "--names", "first", "second"]) == 0

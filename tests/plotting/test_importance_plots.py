@@ -194,6 +194,16 @@ def test_long_names_lose_their_middle():
     assert all(len(label.get_text()) == 36 for label in ax.get_yticklabels())
 
 
+@pytest.mark.parametrize("kind", ["bar", "compare", "rank_sets"])
+def test_titles_fit_next_to_long_names(kind):
+    names = [f"{'a long question of a survey ' * 3}{j}" for j in range(12)]
+    ax = make_result(12, feature_groups=names).plot(kind)
+    ax.figure.draw_without_rendering()
+    title = ax.title.get_window_extent()
+    assert title.x0 >= 0
+    assert title.x1 <= ax.figure.bbox.x1
+
+
 def test_names_are_text_not_mathematics(tmp_path):
     result = make_result(3, feature_groups=["$x^{", "a_long_name" * 10, "<b>"], per_class=True)
     for kind in KINDS:

@@ -53,6 +53,8 @@ def test_heat_map_has_the_matrix(result):
     expected = 100 * result.matrix("share").loc[names, names].to_numpy()
     np.testing.assert_array_equal(np.ma.filled(shown, np.nan), expected)
     assert len([text for text in ax.texts if text.get_fontweight() == "bold"]) == 2 * result.select().sum() > 0
+    ax.figure.draw_without_rendering()
+    assert ax.get_position().x0 < 0.35  # names of two letters need little space
 
 
 def test_surface_and_curves_follow_the_order_of_the_pair(result):
@@ -64,6 +66,7 @@ def test_surface_and_curves_follow_the_order_of_the_pair(result):
         assert (ax.get_xlabel(), ax.get_ylabel()) == pair
     ax = result.plot("curves", pair=("x0", "x3"), output="0")
     assert len(ax.lines) == 3
+    assert 'for "0"' in ax.get_title()
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), result.surfaces.combined[place, 0, :, 0])
     assert ax.get_legend().get_texts()[2].get_text() == "x3: 2"
 

@@ -40,7 +40,7 @@ def test_frame_is_sorted_by_score(forest, result):
     assert list(ranked.drop(columns=["best_rank", "worst_rank"])) == list(table)
     best, worst = (ranks[with_differences.order] for ranks in with_differences.rank_sets())
     np.testing.assert_array_equal(ranked[["best_rank", "worst_rank"]], np.column_stack([best, worst]))
-    assert "possible ranks" in str(with_differences)
+    assert "possible ranks: with 95%" in str(with_differences)
     assert best[1] < worst[1]
     assert f" {best[1]} to {worst[1]} " in str(with_differences)
     assert "possible ranks" in with_differences._repr_html_()

@@ -97,6 +97,8 @@ def test_pairs_that_may_reflect_another_are_named(result):
     proxies = replace(plain, dependence=depends)
     assert proxies.find_proxies().tolist() == [x0_x1 if k == x1_x3 else -1 for k in range(6)]
     assert "x1 and x3 (that of x0 and x1)" in repr(proxies)
+    assert "one-sided" not in repr(proxies)
+    assert "one-sided" in repr(replace(proxies, values=values - 0.5))
     assert proxies.frame().set_index(["feature_1", "feature_2"]).loc[("x1", "x3"), "may_reflect"] == "x0 and x1"
     # The weaker of two pairs may reflect the stronger one, not the other way around.
     swapped = np.where(np.arange(6) == x0_x1, 0.1, np.where(np.arange(6) == x1_x3, 1.0, 0.0))

@@ -178,9 +178,20 @@ def test_intervals_of_shares_need_shares(result):
 
 
 def test_no_part_is_larger_than_the_whole(result):
+    made = make_result(result, [20.4, 10, -1.6], [SURE, SURE, 0.9])
+    assert "29% of" in write_total(made, find_percent(made))
+    assert "f0 and f1 explain 29% of" in write_summary(made, 0.05)
+
+
+def test_a_single_feature_has_the_share_of_its_row(result):
     made = make_result(result, [30.4, -1.6], [SURE, 0.9])
     assert "29% of" in write_total(made, find_percent(made))
-    assert "29% of" in write_summary(made, 0.05)
+    assert "f0 explains 30% of" in write_summary(made, 0.05)
+
+
+def test_marks_that_the_table_does_not_show_are_not_explained(result):
+    for percents, is_shown in (([*range(20, 10, -1), 0.5], False), ([*range(20, 11, -1), 0.5], True)):
+        assert ("(*) significant" in str(make_result(result, percents, [SURE] * len(percents)))) == is_shown
 
 
 def test_boosted_shares_above_one_become_parts_of_the_sum(result):

@@ -11,7 +11,7 @@ from sklearn.model_selection import PredefinedSplit, TimeSeriesSplit
 import truewood as tw
 from truewood._rows.dependent_rows import find_correlated_neighbors
 
-MESSAGE = r"neighboring rows to '?x\d'? .*same unit.*time or place.*groups=.*cv=.*consecutive blocks"
+MESSAGE = r"neighboring rows to .*'x\d'.*same unit.*time or place.*groups=.*cv=.*consecutive blocks"
 
 
 def draw_series(n_rows=400):

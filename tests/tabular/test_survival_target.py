@@ -50,12 +50,13 @@ def test_words_about_survival_times(tmp_path, capsys):
     arguments = ["--time", "days", "--event", "died", "--n-estimators", "20", "--quiet"]
     assert main(["importance", str(tmp_path / "patients.csv"), *arguments]) == 0
     printed = capsys.readouterr().out
-    assert re.match(r"What \w.*\bdays until died\?", printed)
+    assert re.match(r"What \w.*\bdays\b.*\bdied\b.*\?", printed)
     words = " ".join(printed.split())
     assert re.search(
-        r"variation in days until died \(5 ?% false discovery rate\).*variance of martingale residuals", words
+        r"variation in .*\(days, died\) \(5 ?% false discovery rate\).*variance of martingale residuals", words
     )
     assert "Martingale residual: " in printed
+    assert "Predicted risk: " in printed
     assert "target's variance" not in printed
     assert " lower risk " in printed
     assert "predicted risk" in printed

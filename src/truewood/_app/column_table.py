@@ -129,7 +129,7 @@ class ColumnTable:
 def _make_row(column: dict[str, Any]) -> dict[str, Any]:
     """Make a row of the table; the inferred type is the first choice."""
     found = column["dtype"] if column["is_used"] else f"left out ({column['dtype']})"
-    content = [", ".join(column["examples"]), f"{column['n_missing']:,} missing" * (column["n_missing"] > 0)]
+    content = ["; ".join(column["examples"]), f"{column['n_missing']:,} missing" * (column["n_missing"] > 0)]
     choices = [found, *(dtype for dtype in _DTYPES if not found.startswith(dtype))]
     return {
         "name": column["name"],

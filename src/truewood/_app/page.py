@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 
 from truewood._app.column_table import ColumnTable
 from truewood._app.worker_process import WorkerError, WorkerProcess
+from truewood.tabular._columns.target_column import name_time_to_event
 from truewood.tabular._models.settings import MODELS
 
 _HERE = Path(__file__).parent
@@ -261,7 +262,7 @@ class Page:
         if self.job is not None or table is None:
             return
         is_survival = task == _SURVIVAL
-        title = f"What predicts {target} until {self.event.value}?" if is_survival else f"What predicts {target}?"
+        title = f"What predicts {name_time_to_event(target, self.event.value) if is_survival else target}?"
         self._begin(
             title,
             "columns",

@@ -37,11 +37,15 @@ def describe_columns(send: Send, *, file: str) -> dict[str, Any]:
             asdict(column)
             | {
                 "note": None if column.note is None else as_message(column.note).text,
-                "examples": [example[:_LONGEST_EXAMPLE] for example in column.examples],
+                "examples": [_cut(example) for example in column.examples],
             }
             for column in columns
         ],
     }
+
+
+def _cut(example: str) -> str:
+    return example if len(example) <= _LONGEST_EXAMPLE else f"{example[: _LONGEST_EXAMPLE - 1]}…"
 
 
 def write_report(send: Send, *, file: str, target: str, model: str, title: str, report: str, **options: Any) -> Any:

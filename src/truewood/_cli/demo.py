@@ -13,7 +13,7 @@ from rich.table import Table
 
 from truewood._cli.output import can_write_reports
 from truewood._cli.streams import Console
-from truewood._formatting import count, find_unit, format_p_value, make_ordinal
+from truewood._formatting import count, find_unit, format_p_value, make_ordinal, state_p_value
 from truewood._writing import check_writable, write_figure, write_file
 
 if TYPE_CHECKING:
@@ -213,5 +213,5 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
 def _write_p_values(ax: Axes, result: ImportanceResult) -> None:
     """Write adjusted p-values in a column next to the bars."""
     for place, p_value in enumerate(result.adjusted_p_value().tolist()):
-        text = f"p = {format_p_value(p_value)}".replace("= <", "< ")
+        text = state_p_value(p_value)
         ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center", fontsize=8)

@@ -81,7 +81,7 @@ def _tabulate(columns: Sequence[ColumnDescription], options: argparse.Namespace)
             f"{column.n_missing:,}",
             f"{column.n_distinct:,}",
             # Not a setting of the column: rich would then make other columns narrower first.
-            Text(in_one_line(", ".join(column.examples)), no_wrap=True, overflow="ellipsis"),
+            Text(in_one_line("; ".join(column.examples)), no_wrap=True, overflow="ellipsis"),
         )
     return table
 

@@ -18,6 +18,7 @@ from truewood._cli.output import check_outputs, extend_frame, print_json, print_
 from truewood._progress import show_progress
 from truewood._results.caveats import check_table, list_caveats
 from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
+from truewood.tabular._columns.target_column import name_time_to_event
 from truewood.tabular._files.reading import is_many_files
 
 _DESCRIPTION = """Score how well each column of a table predicts the target, with p-values: infer
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     check_options(options)
     messages = make_messages(is_quiet=options.quiet)
     score = (_fit_and_score if options.saved_model is None else _score_saved_model)(options, messages)
-    target = options.target if options.event is None else f"{options.time} until {options.event}"
+    target = options.target if options.event is None else name_time_to_event(options.time, options.event)
     title = f"What predicts {target}?"
     try:
         if options.json:

@@ -38,6 +38,7 @@ from truewood._results.summary import (
     find_shown,
     name_percent_column,
     name_share,
+    name_unit,
     write_summary,
     write_total,
 )
@@ -226,6 +227,7 @@ def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
             table.add_row(str(place), Text(in_one_line(name)), *texts)
     n_hidden = len(frame) - top
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
+    lines.append(f"Unit of importances: {name_unit(comparison)}.")
     if (frame["adjusted_p_value"] <= alpha).any():
         lines.append(f"*  Significant: adjusted two-sided p-value (Benjamini-Hochberg) at most {alpha:g}.")
     above = [f"{comparison.describe()}.", summarize_differences(comparison, alpha)]
@@ -264,7 +266,9 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     result = score.result
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
     if result.inference_unavailable is None:
-        found, texts = classify_features(result, alpha), explain_verdicts(result, alpha, score.target)
+        n_shown = len(result.values) - max(n_hidden, 0)
+        found = classify_features(result, alpha)[result.order[:n_shown]]
+        texts = explain_verdicts(result, alpha, score.target)
         meanings = {verdict: text for verdict, text in texts.items() if verdict in found}
         lines += [f"{STARS[verdict]:<3} {text}" for verdict, text in meanings.items()]
         lines += explain_intervals(result, alpha)

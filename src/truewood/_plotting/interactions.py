@@ -14,6 +14,7 @@ from truewood._plotting.style import (
     FAINT,
     MUTED,
     UNBIASED,
+    WIDTH,
     add_color_bar,
     find_font_size,
     label_rows,
@@ -22,6 +23,7 @@ from truewood._plotting.style import (
     set_title,
     wrap_title,
 )
+from truewood._results.interactions_text import name_predicted
 from truewood._results.pair_surfaces import FEWEST_ROWS, PairSurface, read_surface
 from truewood._results.summary import name_variation_in
 
@@ -34,6 +36,8 @@ _KINDS = ("bar", "heatmap", "surface", "curves")
 _EMPTY = "#EEEEEE"
 # Cells of a heat map show numbers if there are not more features.
 _MAX_NUMBERED = 10
+# Inches for labels and color bar, by which a heat map is wider than high.
+_BESIDE_HEATMAP = 1.6
 # Characters of all levels that fit below an axis side by side.
 _MOST_CHARACTERS = 48
 
@@ -58,7 +62,8 @@ def draw(
     elif kind == "heatmap":
         n_features = len(np.unique(result.pairs))
         n_most = n_features if top is None else min(top, n_features)
-        with open_axes(n_features, top, ax, max(3.6, 1.6 + 0.3 * n_most)) as (n_shown, ax):
+        height = max(3.6, 1.6 + 0.3 * n_most)
+        with open_axes(n_features, top, ax, height, min(WIDTH, height + _BESIDE_HEATMAP)) as (n_shown, ax):
             _draw_heatmap(result, n_shown, ax, alpha)
     else:
         with open_axes(len(result.values), top, ax) as (n_shown, ax):
@@ -156,14 +161,14 @@ def _draw_heatmap(result: Interactions, n_shown: int, ax: Axes, alpha: float) ->
     mark = "bold" if n_shown <= _MAX_NUMBERED else "*"
     title = "Interactions of pairs of features"
     if result.inference_unavailable is None:
-        title += f"\n{mark}: significant (adjusted p-value at most {alpha:g})"
+        title += f"\n{mark}: adjusted p-value at most {alpha:g}"
     set_title(ax, title, n_shown, len(np.unique(result.pairs)), [])
 
 
 def _write_title(result: Interactions, surface: PairSurface, alpha: float, what: str) -> str:
     """Name the pair, and describe its test in a few words."""
     names = " × ".join(shorten(str(result.feature_names[j]), 24) for j in surface.features)
-    title = f"{what} of {names}" + ("" if surface.output is None else f" ({shorten(surface.output, 24)})")
+    title = f"{what} of {names}" + ("" if surface.output is None else f' for "{shorten(surface.output, 24)}"')
     if result.inference_unavailable is not None:
         return title
     if result.is_withheld[surface.number]:
@@ -189,7 +194,7 @@ def _draw_surface(result: Interactions, surface: PairSurface, ax: Axes, alpha: f
     ax.set_xlabel(x_name, parse_math=False)
     ax.set_ylabel(y_name, parse_math=False)
     ax.tick_params(length=0)
-    add_color_bar(ax, image, label=f"joint effect on the {result.scale}")
+    add_color_bar(ax, image, label=f"joint effect on the {name_predicted(result)}")
     set_title(ax, _write_title(result, surface, alpha, "Joint effect"), 1, 1, [])
 
 
@@ -207,7 +212,7 @@ def _draw_curves(result: Interactions, surface: PairSurface, ax: Axes, alpha: fl
         turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
         ax.set_xticks(x, [shorten(text, 24) for text in x_texts], parse_math=False, **turned)
     ax.set_xlabel(x_name, parse_math=False)
-    ax.set_ylabel(f"effect of both on the {result.scale}")
+    ax.set_ylabel(f"effect of both on the {name_predicted(result)}")
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     points = "\nlines: model, points: evaluation rows" if np.isfinite(surface.observed).any() else ""
     set_title(ax, _write_title(result, surface, alpha, "Effect") + points, 1, 1, [])

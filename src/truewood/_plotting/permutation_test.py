@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truewood._formatting import count, format_p_value
+from truewood._formatting import count, state_p_value
 from truewood._measures.registry import get_measure
 from truewood._plotting.style import (
     MUTED,
@@ -32,7 +32,7 @@ def draw_permutation_test(test: PermutationTestResult, *, top: int | None, ax: A
         ax.plot(null[:, order].ravel(), np.tile(positions, len(null)), "|", color=MUTED, markersize=8, alpha=0.4)
         ax.plot(values[order], positions, "o", color=UNBIASED, markersize=6)
         for position, j in enumerate(order):
-            text = f"p = {format_p_value(p_value[j])}".replace("= <", "< ")
+            text = state_p_value(p_value[j])
             ax.text(
                 1.01, position, text, transform=ax.get_yaxis_transform(), va="center", fontsize="small", color=MUTED
             )

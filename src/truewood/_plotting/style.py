@@ -41,7 +41,7 @@ _MAX_BAR_HEIGHT, _BAR_WIDTH = 4.0, 0.15
 
 @contextmanager
 def open_axes(
-    n_features: int, top: int | None, ax: Axes | None, height: float | None = None
+    n_features: int, top: int | None, ax: Axes | None, height: float | None = None, width: float = WIDTH
 ) -> Iterator[tuple[int, Axes]]:
     """Yield the number of features to show, and the axes: those given, or those of a new pyplot figure.
 
@@ -53,20 +53,24 @@ def open_axes(
     n_shown = n_features if top is None else min(int(top), n_features)
     if ax is not None and not hasattr(ax, "spines"):
         raise TypeError(f"ax must be a matplotlib Axes, got {type(ax).__name__}; create one with plt.subplots().")
-    with nullcontext(ax) if ax is not None else _open_figure(height or find_height(n_shown)) as axes:
+    with nullcontext(ax) if ax is not None else _open_figure(width, height or find_height(n_shown)) as axes:
         axes.spines[["top", "right"]].set_visible(False)
         yield n_shown, axes
         _set_fallback_fonts(axes)
 
 
 @contextmanager
-def _open_figure(height: float) -> Iterator[Axes]:
+def _open_figure(width: float, height: float) -> Iterator[Axes]:
     """Yield the axes of a new pyplot figure; close it if drawing fails."""
     import matplotlib.pyplot as plt
+    from matplotlib.transforms import blended_transform_factory
 
-    figure, ax = plt.subplots(figsize=(WIDTH, height), layout="constrained")
+    figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
     try:
         yield ax
+        # Center the title in the figure, because long names of features leave little space above the axes.
+        across_figure = blended_transform_factory(figure.transFigure, ax.transAxes)
+        ax.title.set_transform(across_figure + ax.titleOffsetTrans)  # type: ignore[attr-defined]
     except BaseException:
         plt.close(figure)
         raise

@@ -42,7 +42,7 @@ _RANKS = """<section aria-labelledby="slopes-heading">
 </section>"""
 _CLASSES = """<section aria-labelledby="classes-heading">
 <h2 id="classes-heading">Importance by class</h2>
-<p>How much each class contributes: the cells of a row add up to the importance of the feature.</p>
+<p>How much each class contributes: the cells of a row add up to {whole}.</p>
 <div id="classes" class="chart"></div>
 </section>"""
 
@@ -94,7 +94,8 @@ def write_report(
     if feature_groups is not None:
         sections.insert(0, write_groups(result, feature_groups))
     if result.classes is not None:
-        sections.insert(0, _CLASSES)
+        whole = "the feature's importance" if percent is None else "the feature's share before clipping"
+        sections.insert(0, _CLASSES.format(whole=whole))
         for k, scores in enumerate(result.classes.values):
             table[name_class_column(k)] = scores[result.order]
     page = Page(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truewood._formatting import Unit, find_unit
+from truewood._results.interactions_text import name_predicted
 from truewood._results.pair_surfaces import FEWEST_ROWS, PairSurface, read_surface
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def draw_pair(interactions: Interactions, number: int) -> str:
     names = interactions.feature_names[list(surface.features)].tolist()
     draw = _write_cells if all(surface.are_categories) else _draw_curves
     drawn, how = draw(surface, shown, unit, names)
-    on = "prediction" if interactions.scale == "response" else interactions.scale
+    on = name_predicted(interactions)
     on += "" if surface.output is None else f' for "{surface.output}"'
     power = f", in units of 1e{unit.exponent}" if unit.exponent else ""
     caption = f"Mean effect of {names[0]} and {names[1]} on the {on}{power}: {how}"

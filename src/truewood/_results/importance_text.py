@@ -70,7 +70,7 @@ def write_certain_top(result: ImportanceResult, alpha: float) -> str:
     confidence, n_features = f"{100 * (1 - alpha):g}% simultaneous confidence", len(worst)
     n_top = max((k for k in range(1, n_features) if np.count_nonzero(worst <= k) == k), default=0)
     if not n_top and worst.min() == n_features:
-        return f"With {confidence}, no feature can be ranked above another one."
+        return f"With {confidence}, no feature can be ranked above any other."
     k = n_top or int(worst.min())
     named = enumerate_names([str(result.feature_names[j]) for j in result.order.tolist() if worst[j] <= k])
     if n_top:
@@ -127,9 +127,12 @@ def _write_legend(result: ImportanceResult) -> list[str]:
     if result.inference_unavailable is not None:
         notes.append(f"No p-values: {result.inference_unavailable}.")
     if result.inference_unavailable is None and result.select(_ALPHA).any():
-        percent, has_small = find_percent(result), SIGNIFICANT_SMALL in classify_features(result, _ALPHA)
+        percent, shown = find_percent(result), classify_features(result, _ALPHA)[result.order[:_N_SHOWN]]
+        has_small = SIGNIFICANT_SMALL in shown
         small = f"; (*) significant, but less than {SMALL:g}% of {percent.base}" if percent and has_small else ""
         notes.append(f"* significant (adjusted p-value at most {_ALPHA:g}){small}.")
+    if "best_rank" in result.frame():
+        notes.append("possible ranks: with 95% simultaneous confidence.")
     n_hidden = len(result.values) - _N_SHOWN
     if n_hidden > 0:
         notes.append(f"{count(n_hidden, 'more feature')}; see .frame().")

@@ -368,7 +368,7 @@ class Interactions:
         pairs = count(len(self.values), "pair")
         if len(self.values) < self.n_possible:
             pairs = f"{len(self.values):,} of {count(self.n_possible, 'pair')}"
-        return f"{self.task} on the {self.scale} scale, {pairs}, {count(self.n_trees, 'tree')}, {rows}"
+        return f"{self.task}, {self.scale} scale, {pairs}, {count(self.n_trees, 'tree')}, {rows}"
 
     def _require_inference(self) -> None:
         if self.inference_unavailable is not None:

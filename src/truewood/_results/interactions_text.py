@@ -65,6 +65,11 @@ def make_pairs_table(interactions: Interactions, alpha: float, top: int) -> pd.D
     return pd.DataFrame(columns)
 
 
+def name_predicted(interactions: Interactions) -> str:
+    """Name what effects add up to: a prediction or raw score."""
+    return "prediction" if interactions.scale == "response" else interactions.scale
+
+
 def summarize_pairs(interactions: Interactions, alpha: float) -> str:
     """State which pairs interact, in a sentence or two."""
     n_pairs = len(interactions.values)
@@ -113,6 +118,8 @@ def _write_notes(interactions: Interactions) -> list[str]:
         star = f"* significant (adjusted p-value at most {_ALPHA:g})."
         notes = [*[star] * bool(interactions.select(_ALPHA).any())]
         notes += [*_describe_proxies(interactions, _ALPHA), *_describe_withheld(interactions)]
+        if (interactions.interval()[1][interactions.order[:_N_SHOWN]] < 0).any():
+            notes.append("Tests are one-sided: a score below zero is no evidence of an interaction.")
     n_hidden = len(interactions.values) - _N_SHOWN
     if n_hidden > 0:
         notes.append(f"{count(n_hidden, 'more pair')}; see .frame().")

@@ -285,8 +285,9 @@ def write_summary(
     n_main = _count_main(percents[large])
     main, others = large[:n_main], percents[large[n_main:]]
     subject = enumerate_names(names[main].tolist(), longest=longest) if with_names else count(n_main, "feature")
-    # Scores of noise may be negative, but no part is shown as larger than the whole.
-    amount = format_percent(min(float(percents[main].sum()), percent.total))
+    # Scores of noise may be negative, but no sum is shown as larger than the whole.
+    explained = float(percents[main].sum())
+    amount = format_percent(explained if n_main == 1 else min(explained, percent.total))
     parts = [f"{subject} {verbs if n_main == 1 else verb} {amount} of {percent.base}"]
     rest = []
     if len(others):

@@ -144,16 +144,17 @@ def explain_directions(explanation: Explanation) -> str:
     if explanation.output_names is not None and len(explanation.output_names) > 2:
         which = ", for the class that it affects most"
     rows = f"{len(pick_rows(explanation)):,} {ROWS_IN_WORDS[explanation.rows]}"
-    raw_score = (
-        " Raw score: the sum of the trees' values, before any transformation such as the logistic function."
-        if explanation.is_additive
-        else ""
-    )
+    unit = ""
+    if explanation.is_additive:
+        unit = " Raw score: the sum of the trees' values, before any transformation such as the logistic function."
+    elif explanation.is_risk:
+        unit = " Predicted risk: the number of events that the forest expects of a row, scikit-survival's `predict`."
     return (
         f"Direction: how the mean effect on the {what} changes from low to high values of the feature{which}. It is "
         f'"{up}" if at least {100 * _MIN_MONOTONE:g}% of the total change is upward, "{down}" if at least '
         f'{100 * _MIN_MONOTONE:g}% is downward, and "mixed" otherwise or if the effect depends on other features. '
-        f"For categories, the mean effect of each level is given instead. Effects are means over {rows}.{raw_score}"
+        "For categories, the mean effect of each level is given instead. Features that are not significant, and groups "
+        f"of features, have no direction. Effects are means over {rows}.{unit}"
     )
 
 

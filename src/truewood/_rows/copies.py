@@ -78,7 +78,7 @@ class Copies:
         n_copies, verb = self.n_copies, "is a copy" if self.n_copies == 1 else "are copies"
         left_out = "trees are not evaluated on copies of rows they were trained on, and " * are_training
         return (
-            f"{n_copies:,} of {count(len(self.groups), 'row')} {verb} of other rows: {left_out}copies count as one row "
+            f"{n_copies:,} of {count(len(self.groups), 'row')} {verb} of other rows; {left_out}copies count as one row "
             "in standard errors."
         )
 

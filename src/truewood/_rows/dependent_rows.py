@@ -16,6 +16,7 @@ from truewood._engines.selection import get_engine
 from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inputs.tables import FeatureMatrix
+from truewood._message import Message
 from truewood._rows.copies import is_continuous
 
 Floats = NDArray[np.float64]
@@ -76,12 +77,15 @@ def warn_of_dependent_rows(
         return
     feature, correlation = found
     warn(
-        f"contributions of neighboring rows to {quote(str(names[feature]))} are correlated (rank correlation "
-        f"{correlation:.2f} of each row and the next). If neighbors come from the same unit, or follow each other in "
-        "time or place, they depend on each other, and p-values are far too small. In that case, use "
-        "cross_importance, either with groups=units, or with groups=block and cv=PredefinedSplit(block // 4), which "
-        "holds out four consecutive blocks at a time; block is an array with the block number of each row, for blocks "
-        "of consecutive rows. If rows are independent and were merely sorted by a column, p-values are correct."
+        Message(
+            f"contributions of neighboring rows to the importance of {quote(str(names[feature]))} are correlated (rank "
+            f"correlation {correlation:.2f} of each row and the next). If neighbors come from the same unit, or follow "
+            "each other in time or place, they depend on each other, and p-values are far too small. If rows are "
+            "independent and were merely sorted by a column, p-values are correct.",
+            "For units, such as patients, use cross_importance with groups= (truewood importance: --groups COLUMN). "
+            "For rows in order of time or place, number blocks of consecutive rows, and use cross_importance with "
+            "groups=block and cv=PredefinedSplit(block // 4), which holds out four consecutive blocks at a time",
+        )
     )
 
 

@@ -23,6 +23,7 @@ from truewood.tabular._columns.roles import read_roles
 from truewood.tabular._columns.target_column import (
     check_survival_settings,
     find_outcome,
+    name_time_to_event,
     read_group_column,
     read_weight,
 )
@@ -192,7 +193,7 @@ def score_table(
         messages=messages,
         may_be_too_deep=settings.is_forest and settings.max_depth is None,
     )
-    return replace(score, target=target if event is None else f"{target} until {event}", data=name_data(table))
+    return replace(score, target=target if event is None else name_time_to_event(target, event), data=name_data(table))
 
 
 def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:

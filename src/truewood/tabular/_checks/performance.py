@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood._formatting import CI, LEVEL, format_p_value
+from truewood._formatting import CI, LEVEL, state_p_value
 from truewood._inference.p_values import find_critical_value, find_p_value
 from truewood._message import Message
 from truewood._rows.copies import encode_table, find_copies
@@ -141,18 +141,18 @@ def check_quality(
             warn_of_noise(total_p_value, messages)
         return
     tested = (
-        f"{performance.name} {performance.value:.3f} vs. {performance.chance:.3f}, one-sided p = "
-        f"{format_p_value(performance.p_value)}"
+        f"{performance.name} {performance.value:.3f} vs. {performance.chance:.3f}, one-sided "
+        f"{state_p_value(performance.p_value)}"
     )
     if is_noise or not has_test:
-        together = f"; all columns together p = {format_p_value(total_p_value)}" if has_test else ""
+        together = f"; all columns together {state_p_value(total_p_value)}" if has_test else ""
         messages.warn(
             f"the model is not significantly better than chance ({tested}{together}), so do not rely on its importances"
         )
         return
     text = (
         f"the model is not significantly better than chance ({tested}): its splits hold up on evaluation rows "
-        f"(p = {format_p_value(total_p_value)}), but what they explain is less than the noise in its predictions"
+        f"({state_p_value(total_p_value)}), but what they explain is less than the noise in its predictions"
     )
     hint = "The trees may be too deep for a weak signal; try {max_depth}"
     messages.warn(Message(f"{text}.", hint, max_depth=3) if may_be_too_deep else text)
@@ -160,7 +160,7 @@ def check_quality(
 
 def warn_of_noise(total_p_value: float, messages: Messages) -> None:
     """Warn that the splits of all columns together are not significant."""
-    messages.warn(f"all splits taken together may be noise (p = {format_p_value(total_p_value)})")
+    messages.warn(f"all splits taken together may be noise ({state_p_value(total_p_value)})")
 
 
 def _measure_numbers(y: Floats, predicted: Floats, weight: Floats, groups: Integers, rows: str) -> ModelPerformance:

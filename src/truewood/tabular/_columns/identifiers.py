@@ -107,7 +107,7 @@ def warn_of_groups(columns: list[Column], task: str | None, messages: Messages) 
         if column.dtype != GROUPS:
             continue
         text = (
-            f"{column.name} looks like a group identifier ({count(column.values.nunique(), 'value')} in "
+            f"column {column.name} looks like a group identifier ({count(column.values.nunique(), 'value')} in "
             f"{count(len(column.values), 'row')}) and is left out. If rows of the same {column.name} are similar, "
             "scores and p-values are too optimistic."
         )

@@ -55,6 +55,11 @@ WHY_NO_TARGET = {
 _SURVIVAL_TYPE = np.dtype([("event", np.bool_), ("time", np.float64)])
 
 
+def name_time_to_event(time: str, event: str) -> str:
+    """Name a survival target."""
+    return f"time to event ({time}, {event})"
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """The values to predict, and the task that follows from them.

@@ -20,6 +20,8 @@ _PAIRS = ({"true": True, "false": False}, {"yes": True, "no": False}, {"t": True
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+),\d+")
 _THOUSANDS_BY_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+# An amount whose currency follows, as where points separate thousands: 1.234 €.
+_ENDS_WITH_CURRENCY = re.compile(r".*\d\s*[€£¥₹₩₽₺₴₪₫฿₦$]")
 # 1,234 is ambiguous; 1,234.5 and 1,234,567 are not.
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _UNITS = re.compile(r"^([+-]?)[$€£]\s*|\s*%$")
@@ -99,7 +101,9 @@ def parse_numbers(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np
     if others:
         bare, times = _strip_marks(texts)
         # Other numbers of the column resolve 1,234 and 1.234: 1,5 and 0,512 have decimal commas.
-        has_comma = any(_DECIMAL_COMMA.fullmatch(bare[k]) and not _THOUSANDS.fullmatch(bare[k]) for k in others)
+        has_comma = _points_separate_thousands(texts, bare) or any(
+            _DECIMAL_COMMA.fullmatch(bare[k]) and not _THOUSANDS.fullmatch(bare[k]) for k in others
+        )
         has_point = any("." in text and _is_decimal(text) for text in bare)
         chosen = range(len(texts)) if has_comma and not has_point else others
         numbers[chosen] = [times[k] * _read_marked(bare[k], has_comma, has_point) for k in chosen]
@@ -149,6 +153,14 @@ def parse_quantities(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | 
 def _fold_unit(unit: str) -> str:
     """Ignore case and plural: Year and years are one unit."""
     return unit.lower().rstrip("s.")
+
+
+def _points_separate_thousands(texts: Sequence[str], bare: Sequence[str]) -> bool:
+    """Whether all points separate thousands: 1.234.567 does, and so does 1.234 €, as money has no three decimals."""
+    marked = [k for k, number in enumerate(bare) if "." in number]
+    return all(_THOUSANDS_BY_POINT.fullmatch(bare[k]) for k in marked) and any(
+        bare[k].count(".") > 1 or (bare[k] != texts[k] and _ENDS_WITH_CURRENCY.fullmatch(texts[k])) for k in marked
+    )
 
 
 def _is_decimal(text: str) -> bool:
