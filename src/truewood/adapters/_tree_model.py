@@ -38,8 +38,8 @@ class TargetSpec:
     read_y : callable or None, default=None
         ``read_y(y)`` converts y to the form of `kind`, if the library uses another form.
     find_caveat : callable or None, default=None
-        ``find_caveat(matrix, y)`` returns a sentence for the user on why scores may be misleading, or None; `matrix`
-        has the rows as the array `matrix.values`, and y is the output of `read_y`.
+        ``find_caveat(matrix, y)`` returns a sentence for the user on why scores may be misleading, or None;
+        `matrix.values` has the rows as the trees read them, and y is the output of `read_y`.
     """
 
     kind: TargetKind
