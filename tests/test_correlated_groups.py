@@ -93,6 +93,8 @@ def test_bad_thresholds_are_refused(table, threshold):
 def test_tables_without_columns_are_refused():
     with pytest.raises(ValueError, match=r"\bX\b.*table"):
         tw.correlated_groups([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"\bX\b.*table.*\bstr\b"):
+        tw.correlated_groups("rows.parquet")
 
 
 def test_picture_has_all_columns_and_a_color_a_group(table):

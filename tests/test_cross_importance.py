@@ -491,3 +491,18 @@ def test_weights_are_routed_to_the_steps_that_request_them(n_jobs):
         result = tw.cross_importance(make_pipeline(*steps), X, y, **options)
     np.testing.assert_array_equal(result.values, expected.values)
     assert not np.array_equal(result.values, tw.cross_importance(make_pipeline(*steps), X, y, cv=KFold(3)).values)
+
+
+@pytest.mark.parametrize(
+    ("rare", "options", "remedy"),
+    [
+        (1, {}, r"class 'rare'; drop classes that occur in a single row\.$"),
+        (6, {"groups": np.arange(60) // 6}, r"class 'rare'; drop classes that occur in a single group\.$"),
+        (6, {"cv": KFold(5)}, r"class 'rare'; pass a number of folds, .* and drop classes .* single row\.$"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The least populated class")
+def test_folds_without_training_rows_of_a_class_have_a_remedy(rare, options, remedy):
+    labels = np.where(np.arange(60) < rare, "rare", np.where(np.arange(60) % 2, "a", "b"))
+    with pytest.raises(ValueError, match=remedy):
+        tw.cross_importance(CLASSES, np.random.default_rng(0).random((60, 2)), labels, progress=False, **options)

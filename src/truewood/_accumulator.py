@@ -242,9 +242,9 @@ class ImportanceAccumulator:
         model, sums = self._get_model(), self._sums
         if not isinstance(sums, PartialSums):
             raise TypeError(f"the sums of the first pass must be PartialSums, got {type(sums).__name__}.")
+        sums.check_model(model)
         if sums.names is None:
             raise ValueError("the accumulator must have rows, got none; call update() first.")
-        sums.check_model(model)
         return AggregatedScores(model, sums, self._measure, self._feature_groups)
 
     def _get_model(self) -> StreamingModel:

@@ -174,7 +174,7 @@ def cross_importance(
     else:
         source, folds = "cv", split_rows(cv, estimator, X, y, groups, codes, copies)
     if copies is not None:
-        folds = leave_out_copies(folds, copies)
+        folds = leave_out_copies(folds, copies, can_keep=models is None and codes is None)
     has_errors = measure == AUTO or get_measure(measure).why_no_inference is None
     options = {
         "measure": measure,

@@ -142,10 +142,10 @@ def cross_interactions(
     else:
         folds = split_rows(cv, estimator, X, y, groups, codes, copies)
     if copies is not None:
-        folds = leave_out_copies(folds, copies)
+        folds = leave_out_copies(folds, copies, can_keep=models is None and codes is None)
     tests = np.concatenate(folds.test)
     if len(np.unique(tests)) < len(tests):
-        raise ValueError("cv must hold out each row at most once, got repeated folds; pass cv=KFold().")
+        raise ValueError("cv must hold out each row at most once, got repeated folds; pass a number of folds.")
     params = dict(params or {})
     stops_early = models is None and needs_validation_rows(estimator, params)
     fits = FoldFits(estimator, X, y, weight, params, codes, validation_fraction if stops_early else None)

@@ -61,22 +61,24 @@ def split_rows(
         splits = list(_choose_splitter(cv, estimator, y, together).split(X, y, together))
     folds = read_folds([train for train, _ in splits], [test for _, test in splits], len(y), codes, "cv")
     if is_classifier(estimator):
-        _check_classes(folds, np.asarray(bring_to_host(y)))
+        _check_classes(folds, np.asarray(bring_to_host(y)), cv, groups)
     return folds
 
 
-def _check_classes(folds: Folds, labels: NDArray[Any]) -> None:
+def _check_classes(folds: Folds, labels: NDArray[Any], cv: Any, groups: Any) -> None:
     """Refuse folds that hold out a class they do not train on."""
     if labels.ndim != 1:
         return
     codes, classes = pd.factorize(labels)
+    remedy = f"drop classes that occur in a single {'row' if groups is None else 'group'}"
+    if not _is_number(cv):
+        remedy = f"pass a number of folds, which are stratified by class, and {remedy}"
     for k, (train, test) in enumerate(zip(folds.train, folds.test, strict=True), start=1):
         unknown = np.setdiff1d(codes[test], codes[train])
         if len(unknown):
             raise ValueError(
                 f"cv must train on every class that it holds out, but fold {k} has no training row of class "
-                f"{quote(str(classes[unknown[0]]))}; pass a number of folds, which are stratified by class, and drop "
-                "classes with a single row."
+                f"{quote(str(classes[unknown[0]]))}; {remedy}."
             )
 
 
@@ -96,15 +98,18 @@ def _is_number(cv: Any) -> bool:
     return cv is None or isinstance(cv, Integral)
 
 
-def leave_out_copies(folds: Folds, copies: Copies) -> Folds:
-    """Leave test rows out that have a copy among the training rows of their fold."""
+def leave_out_copies(folds: Folds, copies: Copies, *, can_keep: bool) -> Folds:
+    """Leave test rows out that have a copy among the training rows of their fold.
+
+    `can_keep` says whether a number of folds would keep copies together; it does not if folds are given or keep groups.
+    """
     test = [copies.drop_copies(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
     n_left_out = sum(map(len, folds.test)) - sum(map(len, test))
     if not n_left_out:
         return folds
-    remedy = "remove the copies, or pass a number of folds as cv"
+    remedy = "remove the copies" + ", or pass a number of folds as cv" * can_keep
     if not all(map(len, test)):
-        raise ValueError(f"cv has a fold in which all held-out rows are copies of training rows; {remedy}.")
+        raise ValueError(f"all held-out rows of a fold are copies of its training rows; {remedy}.")
     reason = "was left out because it is a copy" if n_left_out == 1 else "were left out because they are copies"
     warn(f"{count(n_left_out, 'held-out row')} {reason} of training rows of the same split; {remedy}.")
     return replace(folds, test=test)

@@ -17,13 +17,13 @@ from sklearn.ensemble import (
 import truewood as tw
 from truewood._engines.records import BrokenTreeError, EveryRow, InfluenceBuffers, SplitCriterion
 from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
-from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.tables import FeatureMatrix, InputSpec
 from truewood._inputs.target import NumberTarget, TargetKind
 from truewood._measures.split_measures import make_ufi_centered_terms
 from truewood._rows import evaluation_rows
 from truewood._scoring import fused
 from truewood._trees.ensemble import TreeArrays
-from truewood.adapters import TrainingRecord, TreeModel, open_model
+from truewood.adapters import TargetSpec, TrainingRecord, TreeModel, TreeReader, open_model
 
 pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
@@ -163,6 +163,14 @@ def test_trees_are_read_in_place():
     assert np.shares_memory(trees[0].threshold, forest.estimators_[0].tree_.threshold)
     forest = RandomForestRegressor(3, criterion="absolute_error", random_state=0).fit(X[:50], NUMBERS[:50])
     assert open_model(forest).find_tree_arrays() is None  # its values are medians
+
+
+def test_arrays_of_another_number_of_columns_are_refused():
+    ensemble = tw.to_ensemble(RandomForestRegressor(1, max_depth=1, random_state=0).fit(X, NUMBERS))
+    reader = TreeReader.of_ensemble(ensemble, find_tree_arrays=lambda: [STUMP._replace(value=np.zeros((3, 2)))])
+    model = TreeModel(InputSpec("Forest", ensemble.n_features), TargetSpec(TargetKind()), reader)
+    with pytest.raises(tw.AdapterError, match=r"3 nodes and 1 columns.*\(3, 2\)"):
+        model.find_tree_arrays()
 
 
 STUMP = TreeArrays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -77,6 +78,28 @@ def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works
     assert result.measure == "mdi_oob"
     assert result.p_value[0] < 0.001
     assert (result.p_value[1:] > 0.01).all()
+
+
+def test_a_class_of_few_rows_needs_more_trees_and_the_remedy_works():
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    y = (X[:, 0] > 0).astype(int)
+    y[:5] = 2
+    options = {"class_weight": "balanced", "random_state": 0}
+    with pytest.warns(UserWarning, match=r"class 2\b.*max_samples=\d+ and at least \d+ trees") as caught:
+        tw.importance(RandomForestClassifier(50, **options).fit(X, y), X, y)
+    n_draws, n_trees = map(int, re.search(r"max_samples=(\d+) and at least (\d+)", str(caught[0].message)).groups())
+    few, enough = (RandomForestClassifier(n, max_samples=n_draws, **options).fit(X, y) for n in (n_trees - 2, n_trees))
+    with pytest.warns(UserWarning, match="withheld"):
+        tw.importance(few, X, y)
+    assert tw.importance(enough, X, y).inference_unavailable is None
+
+
+def test_a_class_of_one_row_cannot_be_left_out_by_enough_trees():
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    y = (X[:, 0] > 0).astype(int)
+    y[0] = 2
+    with pytest.warns(UserWarning, match=r"class 2\b.*; merge"):
+        tw.importance(RandomForestClassifier(50, class_weight="balanced", random_state=0).fit(X, y), X, y)
 
 
 def test_training_rows_alone_need_no_warning(data):

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, cross_validate
 
 import truewood as tw
 from helpers.messages import find_lacking
@@ -193,8 +193,18 @@ def test_given_folds_leave_out_copies_of_training_rows():
         result = tw.cross_importance(model, X, y, cv=splits, progress=False)
     expected = tw.cross_importance(model, X, y, cv=uncopied, progress=False)
     np.testing.assert_array_equal(result.values, expected.values)
-    with pytest.raises(ValueError, match=r"^cv .*copies"):
+    with pytest.raises(ValueError, match=r"fold are copies.*number of folds"):
         tw.cross_importance(model, X, y, cv=[(np.arange(100), np.arange(100, 120))], progress=False)
+
+
+def test_a_number_of_folds_is_no_remedy_where_it_does_not_keep_copies_together():
+    X, y, _ = draw("numbers")
+    model, splits = GradientBoostingRegressor(n_estimators=5, random_state=0), [(np.arange(100), np.arange(100, 120))]
+    fitted = cross_validate(model, X, y, cv=splits, return_estimator=True, return_indices=True)
+    with pytest.raises(ValueError, match=r"fold are copies.*; remove the copies\.$"):
+        tw.cross_importance(fitted, X, y)
+    with pytest.warns(UserWarning, match=r"held-out row.*copies.*; remove the copies\.$"):
+        tw.cross_importance(model, X, y, cv=2, groups=np.arange(120) // 2, progress=False)
 
 
 def test_an_oversampled_class_has_no_p_values():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 
+from truewood._arguments import count_rows
 from truewood._inputs.table_types import read_names
 
 STRONG = 0.8
@@ -204,10 +205,10 @@ def read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
     names = read_names(X)
     if names is not None:
         return len(X), names
-    shape = np.shape(X)
+    n_rows, shape = count_rows(X), np.shape(X)
     if len(shape) != 2:
         raise ValueError(f"X must be a table with rows and columns, got shape {shape}.")
-    return shape[0], feature_names if len(feature_names) == shape[1] else [f"x{j}" for j in range(shape[1])]
+    return n_rows, feature_names if len(feature_names) == shape[1] else [f"x{j}" for j in range(shape[1])]
 
 
 def take_sample(X: Any, rows: NDArray[np.int64], places: list[int] | None) -> list[Any]:

@@ -35,10 +35,11 @@ class Loss:
     is_life_table : bool, default=False
         Whether `make_target` returns life tables, so that splits compare hazards.
     of_mean : OfMean or None, default=None
-        The target in another form, for losses with a negative gradient of k (s - c), where s is a function of y, c is
-        the mean of s, and k depends on c alone.
+        The target in another form, for truewood's own losses with a negative gradient of k (s - c), where s is a
+        function of y, c is the mean of s, and k depends on c alone.
     of_constant : OfConstant or None, default=None
-        The target in two steps for other losses: first the best constant, then the target.
+        The target in two steps, for truewood's other losses: first the best constant, then the target. A loss without
+        `of_mean` and `of_constant` can be scored on a table in memory only, unless ``target=`` is passed.
     at_score : callable or None, default=None
         ``at_score(y, raw)`` returns the negative gradient at raw scores and the expected second derivative there, both
         of shape (n_rows, n_scores); None for a loss without a smooth gradient.

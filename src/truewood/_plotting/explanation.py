@@ -155,7 +155,10 @@ def _draw_dependence(explanation: Explanation, j: int, output_name: str | None, 
     values, target = explanation.values[:, j], explanation.target
     is_known = ~np.isnan(values) & ~pd.isna(column)
     if not is_known.any():
-        raise ValueError(f"kind='dependence' needs a feature that is a single column of the table, got {quote(name)}.")
+        raise ValueError(
+            f"kind='dependence' needs a feature that is a single column of the table, got {quote(name)}; "
+            "choose another feature."
+        )
     numbers = _read_numbers(column)
     if numbers is None:
         codes, levels = pd.factorize(pd.Series(column), sort=False)

@@ -135,7 +135,7 @@ class Explanation:
         feature : int, str or None, default=None
             Index or name of the feature for "dependence"; None for the one with the largest mean absolute effect.
         row : int or None, default=None
-            Index of the row for "waterfall".
+            Index of the row for "waterfall", which requires it.
         output : int, str or None, default=None
             Index or name of the class or output. None means the only one, the second of two or, with more than two,
             the one with the largest mean absolute effects; the plot names it.

@@ -142,7 +142,9 @@ def read_surface(
         )
     x, y = (own[~np.isnan(own)] for own in surfaces.levels[[first, second]])
     if not len(x) or not len(y):
-        raise ValueError(f"a surface needs features of a single column each, got {list_names(names)}.")
+        raise ValueError(
+            f"a surface needs features of a single column each, got {list_names(names)}; choose another pair."
+        )
     shown = (slice(len(x)), slice(len(y)))
     joint, combined, observed = (
         numbers[places[0], column][shown] for numbers in (surfaces.joint, surfaces.combined, surfaces.observed)

@@ -6,6 +6,9 @@ them are out of bag. Weighted by 1 / P(out of bag), the out-of-bag rows represen
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -112,7 +115,7 @@ def find_class_shortage(
             remedy = "remove the copies, and pass class_weight='balanced_subsample' for balanced classes"
             if draws is not None:
                 cause = "rows were drawn into bootstrap samples in proportion to their weights"
-                remedy = f"fit with max_samples={_count_third(draws, codes)} to leave out more rows"
+                remedy = _find_remedy(draws, codes, fewest)
             return (
                 f"a tree is evaluated on {n_evaluated:.2g} rows of class {quote(labels[rarest].item())} on average, "
                 f"fewer than the {fewest:.2g} needed with {count(n_trees, 'tree')}, because {cause}; {remedy}, or pass "
@@ -126,6 +129,16 @@ def _find_rarest(probability: Floats, classes: NDArray[np.integer]) -> tuple[int
     n_evaluated = np.bincount(classes, weights=probability)
     rarest = int(np.where(np.bincount(classes) > 0, n_evaluated, np.inf).argmin())
     return rarest, float(n_evaluated[rarest])
+
+
+def _find_remedy(draws: WeightedDraws, classes: NDArray[np.integer], fewest: float) -> str:
+    """How to fit the forest so that a tree is evaluated on enough rows of every class."""
+    n_draws = _count_third(draws, classes)
+    n_evaluated = _find_rarest(replace(draws, n_draws=n_draws).oob_probability, classes)[1]
+    if n_evaluated < _FEWEST_PER_TREE:
+        return "merge this class with another one"
+    trees = f" and at least {math.ceil(_FEWEST_IN_ALL / n_evaluated)} trees" if n_evaluated < fewest else ""
+    return f"fit with max_samples={n_draws}{trees} to leave out more rows"
 
 
 def _count_third(draws: WeightedDraws, classes: NDArray[np.integer]) -> int:

@@ -219,7 +219,8 @@ def choose_columns(model: StreamingModel, known: Sequence[str], others: Sequence
         if n_columns is not None and len(given) != n_columns:
             raise ValueError(
                 f"X must have the {n_columns} columns {spec.model} was fit on, got {len(given)} besides y and "
-                f"sample_weight: {list_names(given, 5)}; {spec.model} has no feature names to select columns by."
+                f"sample_weight: {list_names(given, 5)}; {spec.model} has no feature names to "
+                "select columns by, so drop the others."
             )
         return given
     spell = spec.spell if is_plain else str

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import count, quote
+from truewood._formatting import count, list_names, quote
 from truewood._inputs.target import TargetKind
 from truewood._read_only import copy_integers, make_read_only
 from truewood._trees.categories import Categories
@@ -33,7 +33,7 @@ class TreeEnsemble:
     """The nodes of one or more trees, one after the other.
 
     A row goes left where ``x <= threshold``, or where x is one of the split's categories, else right; a missing x goes
-    where `missing_left` says. Children come after their parent. Arrays are read-only.
+    left where `missing_left` is True. Children come after their parent. Arrays are read-only.
 
     Parameters
     ----------
@@ -113,7 +113,9 @@ class TreeEnsemble:
         if not isinstance(self.n_features, int | np.integer) or self.n_features < 1:
             raise ValueError(f"n_features must be a whole number above 0, got {quote(self.n_features)}.")
         if self.feature.ndim != 1 or self.offset.ndim != 1:
-            raise ValueError("feature and offset must have one dimension.")
+            raise ValueError(
+                f"feature and offset must have one dimension, got shapes {self.feature.shape} and {self.offset.shape}."
+            )
         n_nodes = len(self.feature)
         for name in ("threshold", "left", "right", "missing_left", "weight"):
             if getattr(self, name).shape != (n_nodes,):
@@ -126,7 +128,10 @@ class TreeEnsemble:
             or self.offset[-1] != n_nodes
             or (np.diff(self.offset) < 1).any()
         ):
-            raise ValueError("offset must rise from 0 to the number of nodes, with at least one node per tree.")
+            raise ValueError(
+                f"offset must rise from 0 to the number of nodes, {n_nodes}, with at least one node per tree, got "
+                f"{list_names(list(map(str, self.offset)), 5)}."
+            )
         if self.root_impurity.shape != (self.n_trees,):
             raise ValueError(f"root_impurity must have shape ({self.n_trees},), got {self.root_impurity.shape}.")
         if self.statistic not in _STATISTICS:
@@ -137,10 +142,14 @@ class TreeEnsemble:
             raise ValueError(f"categories must describe all {n_nodes} nodes, got {self.categories.node_set.shape}.")
         if self.column is not None and (self.column.shape != (self.n_trees,) or self.column.min() < 0):
             raise ValueError(
-                f"column must hold the position of a target column, 0 or larger, for each of the {self.n_trees} trees."
+                f"column must hold the position of a target column, 0 or larger, for each of the {self.n_trees} trees, "
+                f"got {list_names(list(map(str, self.column)), 5)}."
             )
         if self.column is not None and not (self.is_additive and self.kind.n_columns == 1):
-            raise ValueError("column is only for additive trees with one value per node.")
+            raise ValueError(
+                f"column is only for additive trees with one value per node, got is_additive={self.is_additive} and "
+                f"{self.kind.n_columns} values; leave it out."
+            )
         if self.is_additive and self.kind.is_classification:
             raise ValueError(
                 "kind must be a TargetKind without classes for additive trees, because their values are raw scores."
@@ -148,34 +157,54 @@ class TreeEnsemble:
         self._check_structure(n_nodes)
         roots = self.weight[self.offset[:-1]]
         if not (self.weight.min() >= 0 and roots.min() > 0 and np.isfinite(self.weight.sum())):
-            raise ValueError("weight must be finite, not negative, and positive at roots.")
+            raise ValueError(
+                f"weight must be finite, not negative, and positive at roots, got {self.weight.min():g} to "
+                f"{self.weight.max():g}, and at least {roots.min():g} at roots."
+            )
         if not np.isfinite(self.value.sum()):
-            raise ValueError("value must be finite.")
+            raise ValueError("value must be finite, got NaN or infinite values.")
 
     def _check_structure(self, n_nodes: int) -> None:
         splits = self.splits
-        if ((self.left < 0) != (self.right < 0)).any():
-            raise ValueError("left and right must both be -1 at leaves.")
+        if (is_odd := (self.left < 0) != (self.right < 0)).any():
+            node = int(is_odd.argmax())
+            raise ValueError(
+                f"left and right must both be -1 at leaves, got {self.left[node]} and {self.right[node]} at node "
+                f"{node}."
+            )
         used = self.split_features
         if len(splits) and (used.min() < 0 or used.max() >= self.n_features):
-            raise ValueError(f"feature must lie in 0..{self.n_features - 1} at splits.")
-        if np.isnan(self.threshold[splits]).any():
-            raise ValueError("threshold must not be NaN at splits.")
+            raise ValueError(
+                f"feature must lie in 0..{self.n_features - 1} at splits, got {used.min()} to {used.max()}."
+            )
+        if (is_odd := np.isnan(self.threshold[splits])).any():
+            raise ValueError(f"threshold must not be NaN at splits, got NaN at node {splits[is_odd.argmax()]}.")
         left, right = self.split_children
         if len(splits) and max(left.max(), right.max()) >= n_nodes:
-            raise ValueError("left and right must be positions of nodes.")
+            raise ValueError(
+                f"left and right must be positions of nodes, up to {n_nodes - 1}, got {max(left.max(), right.max())}."
+            )
         # If there are as many distinct children as child slots and as non-root nodes, each of these has one parent.
         is_child = np.zeros(n_nodes, dtype=np.bool_)
         is_child[left] = True
         is_child[right] = True
         every_node_once = 2 * len(splits) == n_nodes - self.n_trees == np.count_nonzero(is_child)
         if not every_node_once or is_child[self.offset[:-1]].any():
-            raise ValueError("left and right must name every node but the roots exactly once.")
-        if (left <= splits).any() or (right <= splits).any():
-            raise ValueError("children must come after their parent.")
+            n_named = np.bincount(np.concatenate([left, right]), minlength=n_nodes)
+            n_named[self.offset[:-1]] += 1
+            node = int((n_named != 1).argmax())
+            raise ValueError(
+                "left and right must name every node but the roots exactly once, got "
+                + (f"node {node} too often." if n_named[node] else f"no parent of node {node}.")
+            )
+        if (is_odd := (left <= splits) | (right <= splits)).any():
+            raise ValueError(f"children must come after their parent, got one before node {splits[is_odd.argmax()]}.")
         end = np.repeat(self.offset[1:], np.diff(self.offset))[splits] if self.n_trees > 1 else self.offset[-1]
-        if (left >= end).any() or (right >= end).any():
-            raise ValueError("children must belong to their parent's tree.")
+        if (is_odd := (left >= end) | (right >= end)).any():
+            raise ValueError(
+                f"children must belong to their parent's tree, got one of another tree at node "
+                f"{splits[is_odd.argmax()]}."
+            )
 
     @property
     def n_trees(self) -> int:

@@ -109,8 +109,8 @@ class TrainingRecord:
     node_counts : callable
         ``node_counts(tree)`` returns the number of training rows at each node.
     training_rows : callable
-        ``training_rows(tree, target, sample_weight)`` returns the tree's `InBagRows`, given `target` and
-        `sample_weight` of the fit.
+        ``training_rows(tree, target, sample_weight)`` returns the tree's `InBagRows`, given the weights of the
+        fit, or None, and its target: y is `target.codes` for classes, and ``target.numbers + target.origin`` otherwise.
     bag : callable or None, default=None
         ``bag(tree)`` returns the rows of the tree's bag, in any order and as often as they were drawn; None for a model
         with trees that were fit on every row, or without recorded bags.
@@ -128,7 +128,7 @@ class TrainingRecord:
         The likely seeds of the bags; callers verify the bags drawn from them against `bag`.
     weighs_by_count : callable, optional
         ``weighs_by_count(has_weight)`` returns whether the tree fit counts each row as often as it was drawn, with no
-        other weight; `has_weight` is whether the model was fit with `sample_weight`.
+        other weight; `has_weight` is whether the model was fit with `sample_weight`. The default returns False.
 
     Attributes
     ----------
@@ -153,7 +153,9 @@ class TrainingRecord:
         weighs_by_count: Callable[[bool], bool] = lambda _has_weight: False,
     ) -> None:
         if draws is not None and draws.weight.shape != (n_rows,):
-            raise AdapterError(f"draws of the adapter must have a weight for each of {n_rows} rows.")
+            raise AdapterError(
+                f"draws of the adapter must have a weight for each of {n_rows} rows, got shape {draws.weight.shape}."
+            )
         self.draws, self.bag_seeds, self.weighs_by_count = draws, bag_seeds, weighs_by_count
         self.n_rows, self.is_exact, self.has_weights = n_rows, is_exact, has_weights
         self._node_counts, self._bag = node_counts, bag
@@ -196,7 +198,9 @@ def _check_rows(given: Any, n_rows: int, what: str) -> NDArray[Any]:
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise AdapterError(f"{what} of the adapter must be a list of row numbers, got {rows.dtype}, {rows.shape}.")
     if len(rows) and not 0 <= rows.min() <= rows.max() < n_rows:
-        raise AdapterError(f"{what} of the adapter must hold row numbers from 0 to {n_rows - 1}.")
+        raise AdapterError(
+            f"{what} of the adapter must hold row numbers from 0 to {n_rows - 1}, got {rows.min()} to {rows.max()}."
+        )
     return rows if rows.dtype in (np.int32, np.int64) else rows.astype(np.int64)
 
 

@@ -38,8 +38,8 @@ class TargetSpec:
     read_y : callable or None, default=None
         ``read_y(y)`` converts y to the form of `kind`, if the library uses another form.
     find_caveat : callable or None, default=None
-        ``find_caveat(matrix, y)`` takes the rows and the output of `read_y`, and returns a sentence for the user on why
-        scores may be misleading, or None.
+        ``find_caveat(matrix, y)`` returns a sentence for the user on why scores may be misleading, or None;
+        `matrix.values` has the rows as the trees read them, and y is the output of `read_y`.
     """
 
     kind: TargetKind
@@ -260,7 +260,10 @@ class TreeModel:
             return None
         for tree, n_nodes in zip(trees, self.n_nodes, strict=True):
             if len(tree.feature) != n_nodes or tree.value.shape != (n_nodes, n_columns):
-                raise self._contradict("reads trees whose numbers of nodes differ from those it declares")
+                raise self._contradict(
+                    f"must give arrays of {n_nodes} nodes and {n_columns} columns of values, as it declares, got "
+                    f"{len(tree.feature)} nodes and values of shape {tree.value.shape}"
+                )
         return trees
 
     def _check_columns(self, ensemble: TreeEnsemble) -> None:

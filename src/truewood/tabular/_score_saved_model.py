@@ -215,4 +215,5 @@ def _predict(saved: SavedModel, X: pd.DataFrame) -> NDArray[np.float64]:
             return saved.predict_probabilities(X)
     except Exception as error:  # each library has its own exceptions
         reason = str(error).strip().partition("\n")[0]
-        raise TableError(f"the model cannot predict this table: {reason}", "saved_model") from error
+        problem = f"the model cannot predict this table: {reason.rstrip('.')}; encode its columns as in training."
+        raise TableError(problem, "saved_model") from error

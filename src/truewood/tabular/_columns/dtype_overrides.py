@@ -145,9 +145,13 @@ def _parse(texts: list[str], form: str, name: str) -> pd.DatetimeIndex:
     try:
         dates = pd.to_datetime(np.array(texts, dtype=object), format=form, errors="coerce", utc=True)
     except ValueError as error:
-        raise TableError(f"{quote(form)} is not a date format: {error}.", "dtypes") from error
+        raise TableError(
+            f"{quote(form)} is not a date format: {error}; use codes such as %d.%m.%Y.", "dtypes"
+        ) from error
     if dates.isna().all():
         raise TableError(
-            f"no value of column {quote(name)} has the format {quote(form)}: it contains {quote(texts[0])}.", "dtypes"
+            f"no value of column {quote(name)} has the format {quote(form)}: it contains {quote(texts[0])}; correct "
+            "the format.",
+            "dtypes",
         )
     return pd.DatetimeIndex(dates).tz_localize(None)

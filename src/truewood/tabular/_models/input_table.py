@@ -108,7 +108,11 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
     if saved.classes is None:
         if not np.isfinite(numbers).all():
             odd = str(texts[~np.isfinite(numbers)].iloc[0])
-            raise TableError(f"the model predicts numbers, but column {quote(name)} contains {quote(odd)}.", "target")
+            raise TableError(
+                f"the model predicts numbers, but column {quote(name)} contains {quote(odd)}; pass the column that it "
+                "predicts.",
+                "target",
+            )
         return numbers
     classes = saved.classes
     by_text = {str(label).strip(): label for label in classes.tolist()}
