@@ -248,6 +248,17 @@ def test_rates_of_false_positives_are_the_committed_ones():
         assert f"| {name} | {n_tests[name][0]:,} |{''.join(rates)}" in text
     fewest = min(n_tests[name][1] / n_tests[name][0] for name in ("continuous", "binary", "20 levels"))
     assert f"up to {100 * (1 - fewest):.0f}% fewer tests" in text
+    n_total = table.loc[table["test"] == "total_p_value", "tests"].sum()
+    assert f"| `total_p_value` | {n_total:,} |" in text
+    counts = []
+    for test in ("p_value", "residual_p_value"):
+        own = table[(table["test"] == test) & ~table["kind"].str.startswith("follower")]
+        own = own.assign(rejected=own["rejected_5"] * own["tests"]).groupby("design")[["tests", "rejected"]].sum()
+        share = (own["rejected"] / own["tests"])[own["tests"] >= 300]
+        assert share.max() <= 0.07
+        counts.append(((share >= 0.01).sum(), len(share)))
+    assert f"1 to 7% in {counts[0][0]} of the {counts[0][1]} designs" in text
+    assert f"residual test, {counts[1][0]} of {counts[1][1]} designs" in text
     designs = table.loc[table["test"] == "p_value", "design"].nunique()
     assert designs > 250
     assert "more than 250 designs" in text
