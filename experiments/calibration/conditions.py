@@ -121,6 +121,19 @@ def score_balanced(
     return tw.importance(forest.fit(X, y), X, y)
 
 
+def score_heavy(rng: np.random.Generator, seed: int, task: str, heavy: float | str, rows: str = "auto") -> Any:
+    """Useless columns next to a strong one; five of 300 rows weigh `heavy` times as much, or weights are log-normal."""
+    X = rng.standard_normal((600, 8))
+    mean = 2 * X[:, 0] + rng.standard_normal(600)
+    y = mean if task == "numbers" else (mean > 0).astype(int)
+    weight = np.exp(1.8 * rng.standard_normal(300)) if heavy == "log-normal" else np.where(np.arange(300) < 5, heavy, 1)
+    if rows == "heldout":
+        model = make_forest(task, seed).fit(X[300:], y[300:])
+    else:
+        model = make_forest(task, seed).fit(X[:300], y[:300], sample_weight=weight)
+    return tw.importance(model, X[:300], y[:300], rows=rows, sample_weight=weight), 1
+
+
 def score_stopped(rng: np.random.Generator, seed: int, library: str, is_separate: bool) -> Any:
     """Boosting stopped early on the rows that evaluate it, or on rows of their own."""
     X, y = draw(rng, 900, "numbers")
@@ -233,6 +246,12 @@ DESIGNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
         )
         for n_oob, n_trees in ((1, 20), (2, 20), (0.1, 500), (0.5, 500))
     },
+    **{
+        f"heavy rows, {heavy}, numbers": partial(score_heavy, task="numbers", heavy=heavy)
+        for heavy in (10, 20, 30, 50, "log-normal")
+    },
+    "heavy rows, 50, classes": partial(score_heavy, task="classes", heavy=50),
+    "heavy rows, 50, numbers, held-out rows": partial(score_heavy, task="numbers", heavy=50, rows="heldout"),
     **{
         f"early stopping, {library}, {where}": partial(
             score_stopped, library=library, is_separate=where == "other rows"

@@ -169,6 +169,55 @@ def test_figures_on_conditions_that_fail_are_the_committed_ones():
     assert not set(found) - known
 
 
+def test_figures_on_unusual_designs_are_the_committed_ones(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "experiments" / "calibration")
+    study = import_module("unusual")
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "unusual.csv")
+    readme = (ROOT / "experiments" / "calibration" / "README.md").read_text(encoding="utf-8")
+    assert study.write_markdown(table) in readme
+    text = (DOCS / "calibration.md").read_text(encoding="utf-8")
+    few, unusual = (
+        " ".join(text.partition(f"### {heading}")[2].partition("\n#")[0].split())
+        for heading in ("Boosted trees on few held-out rows", "Unusual designs")
+    )
+    table["cell"] = [
+        f"{100 * rate:.1f} ± {100 * error:.1f}%"
+        for rate, error in zip(table["rejected_5"], table["error"], strict=True)
+    ]
+    cells = table.set_index(["design", "test"])["cell"]
+    for n_rows in (25, 50, 100, 200):
+        designs = [f"hist boosting, {n_rows} held-out rows, {task}" for task in study.FORESTS]
+        rates = [cells[design, test] for design in designs for test in ("usual", "residual")]
+        assert f"| {n_rows} | {' | '.join(rates)} |" in few
+    assert f"Another {table['design'].nunique()} designs" in unusual
+    assert set(table["data_sets"]) == {60, 150}
+    related = table["design"].str.contains("nonzero in the same rows|followers of a factor")
+    is_null = ~related & ~table["design"].str.contains(r"boosting, (?:25|50) held-out")
+    for test in ("usual", "residual"):
+        highest = 100 * table.loc[is_null & (table["test"] == test), "rejected_5"].max()
+        assert f"{highest:.1f}% ({test} test)" in unusual
+    assert sorted(re.findall(r"[\d.]+ ± [\d.]+%", unusual)) == sorted(
+        cell for cell, kept in zip(table["cell"], related, strict=True) if kept
+    )
+
+
+def test_numbers_of_trees_are_the_committed_ones():
+    text = (DOCS / "theory" / "standard_errors.md").read_text(encoding="utf-8")
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "tree_noise.csv")
+    for row in table.to_dict("records"):
+        shares = [f"{100 * row[name]:.0f}%" for name in ("tree_noise", "tree_noise_then")]
+        assert f"| {row['design']} | {shares[0]} | {row['n_trees_needed']:.0f} | {shares[1]} |" in text
+    assert f"in {table['data_sets'].unique().item()} data sets per design" in " ".join(text.split())
+
+
+def test_spreads_of_z_scores_before_and_after_are_the_committed_ones():
+    text = (ROOT / "experiments" / "calibration" / "README.md").read_text(encoding="utf-8")
+    table = pd.read_csv(ROOT / "experiments" / "selection" / "residual_summary.csv")
+    spread = table[table["test"] == "usual"].set_index(["design", "label"])["z_sd"].map("{:.2f}".format)
+    for design, ending in (("4%, 4 of 15", "(a class of 4%)"), ("even, weak, 4 of 15", "(even classes)")):
+        assert f"{spread[design, 'after']} instead of {spread[design, 'before']} {ending}" in " ".join(text.split())
+
+
 FALSE_POSITIVES = {
     "continuous": ["continuous"],
     "binary": ["binary"],
@@ -201,6 +250,17 @@ def test_rates_of_false_positives_are_the_committed_ones():
         assert f"| {name} | {n_tests[name][0]:,} |{''.join(rates)}" in text
     fewest = min(n_tests[name][1] / n_tests[name][0] for name in ("continuous", "binary", "20 levels"))
     assert f"up to {100 * (1 - fewest):.0f}% fewer tests" in text
+    n_total = table.loc[table["test"] == "total_p_value", "tests"].sum()
+    assert f"| `total_p_value` | {n_total:,} |" in text
+    counts = []
+    for test in ("p_value", "residual_p_value"):
+        own = table[(table["test"] == test) & ~table["kind"].str.startswith("follower")]
+        own = own.assign(rejected=own["rejected_5"] * own["tests"]).groupby("design")[["tests", "rejected"]].sum()
+        share = (own["rejected"] / own["tests"])[own["tests"] >= 300]
+        assert share.max() <= 0.07
+        counts.append(((share >= 0.01).sum(), len(share)))
+    assert f"1 to 7% in {counts[0][0]} of the {counts[0][1]} designs" in text
+    assert f"residual test, {counts[1][0]} of {counts[1][1]} designs" in text
     designs = table.loc[table["test"] == "p_value", "design"].nunique()
     assert designs > 250
     assert "more than 250 designs" in text

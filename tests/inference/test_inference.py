@@ -18,6 +18,7 @@ from helpers.sklearn_models import build, supported_cases
 from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._inference import standard_errors
 from truewood._inference.p_values import adjust, janitza
+from truewood._inference.standard_errors import average_tree_noise, count_trees_needed
 from truewood._measures.registry import MEASURES as MEASURE_TABLE
 from truewood._results.caveats import list_caveats
 from truewood._scoring import influence, trees
@@ -645,6 +646,18 @@ def test_a_single_tree_has_nothing_to_compare_its_bag_with(monkeypatch):
     evaluation, training, result = contribute(monkeypatch, model, X, y)
     both = evaluation + training - 2 * result.values / len(X)
     np.testing.assert_allclose(result.std_error, np.sqrt((both**2).sum(axis=0)), rtol=1e-9)
+
+
+def test_features_that_few_trees_use_or_that_matter_do_not_determine_the_average_noise():
+    noise, error = np.array([0.1, 0.1, 1.0, 0.0, 0.0]), np.array([1.0, 1.0, 1e-3, 2.0, 0.0])
+    assert average_tree_noise(noise, error, np.array([0.5, -0.5, 0.0, 1000.0, 0.0])) == pytest.approx(0.1, abs=1e-4)
+    assert average_tree_noise(noise, 1e-200 * error, np.zeros(5)) == pytest.approx(
+        1 - np.sqrt((2 * 0.81 + 4) / 6), rel=1e-4
+    )
+    assert np.isnan(average_tree_noise(np.zeros(2), np.zeros(2), np.zeros(2)))
+    assert count_trees_needed(1 - np.sqrt(0.5), 100) == np.ceil(100 / (1 / 0.95**2 - 1))
+    assert count_trees_needed(np.nan, 100) is None
+    assert count_trees_needed(1.0, 100) is None
 
 
 def test_more_trees_remove_the_noise_of_trees():

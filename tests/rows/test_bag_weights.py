@@ -102,6 +102,23 @@ def test_a_class_of_one_row_cannot_be_left_out_by_enough_trees():
         tw.importance(RandomForestClassifier(50, class_weight="balanced", random_state=0).fit(X, y), X, y)
 
 
+def test_rows_that_outweigh_all_others_give_no_errors_for_numbers(data):
+    X = data[0]
+    y, forest = X[:, 0], RandomForestRegressor(20, min_samples_leaf=5, random_state=0)
+    weight = np.where(np.arange(600) < 5, 70.0, 1.0)  # 945^2 / 25095 = 35.6 rows of equal weight
+    with pytest.warns(UserWarning, match=r"withheld.* 600 rows count as 35\.6 rows of equal weight\b.*rows='heldout'"):
+        withheld = tw.importance(forest.fit(X, y, sample_weight=weight), X, y, sample_weight=weight)
+    assert not find_lacking(withheld.inference_unavailable, "600 rows", "35.6", "20%")
+    assert np.isnan(withheld.p_value).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        new = tw.importance(forest, X + 0.01, y, rows="heldout", sample_weight=weight)
+        lighter = np.where(np.arange(600) < 5, 20.0, 1.0)  # 186 rows
+        given = tw.importance(forest.fit(X, y, sample_weight=lighter), X, y, sample_weight=lighter)
+    assert new.p_value[0] < 0.001
+    assert given.p_value[0] < 0.001
+
+
 def test_training_rows_alone_need_no_warning(data):
     X, y = data
     forest = RandomForestClassifier(10, class_weight="balanced", random_state=0)

@@ -127,20 +127,26 @@ def _find_tree_noise(variance: Floats, moments: Moments, scores: GroupingScores)
     return 1.0 - np.sqrt(1.0 - np.divide(noise, variance, out=np.zeros_like(noise), where=variance > 0))
 
 
-def average_tree_noise(tree_noise: Floats, null_std_error: Floats) -> float:
-    """Average `tree_noise` over the features with a standard error, in terms of variances; NaN if it is unknown."""
+def average_tree_noise(tree_noise: Floats, null_std_error: Floats, values: Floats) -> float:
+    """Share of the standard errors of useless features that more trees would remove; NaN if it is unknown.
+
+    The ratio of variances summed over features: ratios of single features are too noisy where few trees use a feature.
+    Features that matter have larger variances, and less of them is forest noise, so they count less.
+    """
     is_used = null_std_error > 0
+    error, kept = null_std_error[is_used], (1.0 - tree_noise[is_used]) ** 2
     if not is_used.any():
         return np.nan
-    return float(1.0 - np.sqrt(np.mean((1.0 - tree_noise[is_used]) ** 2)))
+    weight = (error / error.max()) ** 2 / (1.0 + (values[is_used] / error) ** 2)
+    return float(1.0 - np.sqrt((weight * kept).sum() / weight.sum()))
 
 
-def count_trees_needed(tree_noise: Floats, null_std_error: Floats, n_trees: int) -> int | None:
+def count_trees_needed(average_noise: float, n_trees: int) -> int | None:
     """Number of trees with which the average `tree_noise` is `TREE_NOISE`, given that of `n_trees` trees.
 
-    The forest noise is inversely proportional to the number of trees. None if `tree_noise` is unknown.
+    The forest noise is inversely proportional to the number of trees. None if `average_noise` is NaN.
     """
-    kept, wanted = (1.0 - average_tree_noise(tree_noise, null_std_error)) ** 2, (1.0 - TREE_NOISE) ** 2
+    kept, wanted = (1.0 - average_noise) ** 2, (1.0 - TREE_NOISE) ** 2
     if not kept > 0:  # unknown, or nothing but noise
         return None
     return int(np.ceil(n_trees * (1.0 / kept - 1.0) / (1.0 / wanted - 1.0)))

@@ -154,7 +154,7 @@ def list_caveats(result: ImportanceResult, check: TableCheck | None, *, with_cha
 
 def _list_tree_noise(result: ImportanceResult) -> list[Caveat]:
     needed = result.n_trees_needed
-    noise = average_tree_noise(result.tree_noise, result.null_std_error)
+    noise = average_tree_noise(result.tree_noise, result.null_std_error, result.values)
     if needed is None or noise <= _TREE_NOISE:
         return []
     return [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from truewood._arguments import is_fraction, read_flag
 from truewood._formatting import quote
 from truewood._inference.p_values import find_rank_sets
-from truewood._inference.standard_errors import count_trees_needed
+from truewood._inference.standard_errors import average_tree_noise, count_trees_needed
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.feature_differences import measure_feature_differences
 from truewood._results.importance_frame import make_class_frame, make_frame
@@ -155,12 +155,13 @@ class ImportanceResult(ScoresWithErrors):
 
     @property
     def n_trees_needed(self) -> int | None:
-        """Number of trees with which the trees' randomness makes up 5% of a typical `null_std_error`.
+        """Number of trees with which the trees' randomness makes up 5% of the `null_std_error` of useless features.
 
         At most `n_trees` if it makes up 5% or less already. None if `tree_noise` is unknown, or if the trees'
         randomness makes up all of the standard error.
         """
-        return count_trees_needed(self.tree_noise, self.null_std_error, self.n_trees)
+        noise = average_tree_noise(self.tree_noise, self.null_std_error, self.values)
+        return count_trees_needed(noise, self.n_trees)
 
     @property
     def per_class(self) -> NDArray[np.float64] | None:

@@ -25,6 +25,8 @@ _FEWEST_IN_ALL = 250
 _FEWEST_PER_TREE = 0.5
 # A number per tree that is enough for any forest.
 _ENOUGH_OOB = 5.0
+# Minimum number of equally weighted rows, as a share of all rows, that count as much as the weighted ones.
+_LEAST_EQUAL_SHARE = 0.2
 # Class shares that differ by more than this many standard errors do not differ by chance.
 _BY_CHANCE = 5.0
 # Weights of rows that are in nearly every bag are limited to the inverse of this.
@@ -122,6 +124,22 @@ def find_class_shortage(
                 "rows='heldout' and rows that the model never saw"
             )
     return None
+
+
+def find_weight_shortage(draws: WeightedDraws) -> str | None:
+    """Why errors of numbers are unavailable: a few rows are in every bag and outweigh the others; None if they do not.
+
+    Nodes then represent these rows, which evaluate no tree. Rows of a class do so, too, but there are enough of them to
+    represent the class, see `find_class_shortage`.
+    """
+    n_rows, n_equal = len(draws.weight), float(draws.weight.sum() ** 2 / (draws.weight**2).sum())
+    if n_equal >= _LEAST_EQUAL_SHARE * n_rows:
+        return None
+    return (
+        f"a few rows outweigh all others, so they are in almost every bootstrap sample: the {n_rows:,} rows count as "
+        f"{n_equal:.1f} rows of equal weight, fewer than {100 * _LEAST_EQUAL_SHARE:.0f}%; pass rows='heldout' and rows "
+        "that the model never saw"
+    )
 
 
 def _find_rarest(probability: Floats, classes: NDArray[np.integer]) -> tuple[int, float]:

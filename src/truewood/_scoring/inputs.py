@@ -24,7 +24,7 @@ from truewood._inputs.target import (
     read_sample_weight,
     read_target,
 )
-from truewood._rows.bag_weights import find_class_shortage, weigh_by_probability
+from truewood._rows.bag_weights import find_class_shortage, find_weight_shortage, weigh_by_probability
 from truewood._rows.copies import Copies, find_copies
 from truewood._rows.dependent_rows import SYNTHETIC_ROWS, has_synthetic_rows
 from truewood._rows.evaluation_rows import (
@@ -276,7 +276,7 @@ def describe_early_stopping(tree_model: TreeModel) -> Iterable[str]:
 
 
 def find_invalid_rows(inputs: ScoringInputs, n_threads: int = 1, *, check_rows: bool = True) -> str | None:
-    """Why errors are unavailable: evaluation rows were computed from other rows, or are too few of a class."""
+    """Why errors are unavailable: synthetic rows, too few evaluation rows of a class, or too few that have weight."""
     evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
     n_trees = inputs.tree_model.n_trees
     has_classes = inputs.tree_model.target.kind.is_classification and not inputs.has_own_target
@@ -284,7 +284,7 @@ def find_invalid_rows(inputs: ScoringInputs, n_threads: int = 1, *, check_rows: 
     if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, labels[:, 0], n_threads):
         return SYNTHETIC_ROWS
     if not isinstance(target, ClassTarget):
-        return None
+        return None if inputs.draws is None else find_weight_shortage(inputs.draws)
     if evaluation_rows.copies is not None:
         trees = range(min(n_trees, _N_COUNTED))
         listed = np.concatenate([evaluation_rows.of_tree(tree) for tree in trees])
