@@ -43,7 +43,7 @@ public:
             Worker& worker = workers_[w];
             const std::size_t first = item * block, last = std::min(first + block, out_.n_rows);
             const std::size_t at = first * inputs_.n_features;
-            const InfluenceSums sums{out_.eval_influence + at, out_.has_inbag() ? out_.inbag_influence + at : nullptr,
+            const InfluenceSums sums{{out_.eval_influence + at, out_.has_inbag() ? out_.inbag_influence + at : nullptr},
                                      static_cast<std::size_t>(out_.first) + first};
             if (out_.residual) worker.by_tree.assign(n_trees * inputs_.n_features, 0.0);
             for (std::size_t k = 0; k < n_trees; ++k) {
@@ -51,16 +51,14 @@ public:
                 const std::size_t t = start + k;
                 const double tree_weight = out_.weigh_tree(t);
                 poller.count(static_cast<std::int64_t>(last - first) * 8);
-                sort_by_leaf(t, tree, first, last, worker);
+                sort_by_leaf(t, tree, first, last, out_.residual ? 1.0 : tree_weight, worker);
                 if (out_.residual) {
-                    worker.path_sums.add_residuals(
-                        tree.preorder, worker.sorted, worker.start, sums, inputs_.column[t], out_.residual, tree_weight,
-                        [&](Role row) { return weigh(t, tree, first, row); },
-                        worker.by_tree.data() + k * inputs_.n_features);
+                    worker.path_sums.add_residuals(tree.preorder, worker.sorted, worker.start, sums, inputs_.column[t],
+                                                   out_.residual, tree_weight,
+                                                   worker.by_tree.data() + k * inputs_.n_features);
                     continue;
                 }
-                worker.path_sums.add(tree.preorder, worker.sorted, worker.start, sums, inputs_.column[t],
-                                     [&](Role row) { return tree_weight * weigh(t, tree, first, row); });
+                worker.path_sums.add(tree.preorder, worker.sorted, worker.start, sums, inputs_.column[t]);
             }
             if (out_.residual) by_tree.add(item, worker.by_tree, poller);
         });
@@ -73,11 +71,11 @@ private:
     static constexpr std::size_t kResidualRows = 8192;
     // The influence sums of a block should fit into the cache.
     static constexpr std::size_t kSumBytes = std::size_t{1} << 24;
-    static_assert(kSumBytes / sizeof(double) <= Role::kMostRows, "row numbers within a block have 31 bits");
+    static_assert(kSumBytes / sizeof(double) <= RowAtLeaf::kMostRows, "row numbers within a block have 31 bits");
 
     struct Worker {
         explicit Worker(const TreesAndRows& inputs) : path_sums(inputs.target, inputs.n_features) {}
-        std::vector<Role> sorted;
+        std::vector<RowAtLeaf> sorted;
         std::vector<std::int32_t> start;
         std::vector<double> by_tree;
         PathSums path_sums;
@@ -87,8 +85,8 @@ private:
     const InfluenceOutput& out_;
     std::vector<Worker> workers_;
 
-    // Fills `sorted` and `start` of a worker with the rows that have a role in the tree.
-    void sort_by_leaf(std::size_t t, const InfluenceTree& tree, std::size_t first, std::size_t last,
+    // Fills `sorted` and `start` of a worker with the rows that have a role in the tree, and weights times `factor`.
+    void sort_by_leaf(std::size_t t, const InfluenceTree& tree, std::size_t first, std::size_t last, double factor,
                       Worker& worker) const {
         std::vector<std::int32_t>& start = worker.start;
         start.assign(static_cast<std::size_t>(tree.preorder.n_leaves) + 2, 0);
@@ -97,28 +95,30 @@ private:
         }
         for (std::size_t k = 2; k < start.size(); ++k) start[k] += start[k - 1];
         worker.sorted.resize(static_cast<std::size_t>(start.back()));
+        const TreeRows& rows = inputs_.rows[t];
+        const Target& target = inputs_.target;
         for (std::size_t i = first; i < last; ++i) {
             if (tree.leaves[i] < 0) continue;
+            const std::size_t row = static_cast<std::size_t>(out_.first) + i;
+            const double inbag_weight = weigh_in_bag(rows, tree, i);
+            const bool is_in_bag = inbag_weight > 0;
+            const double weight = is_in_bag ? inbag_weight : weigh_evaluation(rows, row);
             std::int32_t& next = start[static_cast<std::size_t>(tree.leaves[i]) + 1];
-            worker.sorted[static_cast<std::size_t>(next++)] = Role(i - first, is_in_bag(inputs_.rows[t], tree, i));
+            worker.sorted[static_cast<std::size_t>(next++)] = {
+                static_cast<std::uint32_t>(2 * (i - first) + is_in_bag),
+                target.has_classes() ? target.codes[row * target.n_outputs] : 0, factor * weight};
         }
         start.pop_back();
     }
 
-    bool is_in_bag(const TreeRows& rows, const InfluenceTree& tree, std::size_t i) const {
-        if (rows.kind != TreeRows::Kind::kList) return !tree.counts.empty() && tree.counts[i] > 0;
-        return rows.inbag_weight && rows.inbag_weight[static_cast<std::size_t>(out_.first) + i] > 0;
+    double weigh_in_bag(const TreeRows& rows, const InfluenceTree& tree, std::size_t i) const {
+        if (rows.kind != TreeRows::Kind::kList) return tree.counts.empty() ? 0.0 : static_cast<double>(tree.counts[i]);
+        return rows.inbag_weight ? rows.inbag_weight[static_cast<std::size_t>(out_.first) + i] : 0.0;
     }
 
-    // Weight of a row in its role. The block starts with row `first` of the rows whose influence is computed.
-    double weigh(std::size_t t, const InfluenceTree& tree, std::size_t first, Role role) const {
-        const TreeRows& rows = inputs_.rows[t];
-        const std::size_t i = first + role.row();
-        const std::int64_t row = out_.first + static_cast<std::int64_t>(i);
-        if (rows.kind == TreeRows::Kind::kList) {
-            return (role.is_in_bag() ? rows.inbag_weight : rows.evaluation_weight)[row];
-        }
-        return role.is_in_bag() ? static_cast<double>(tree.counts[i]) : inputs_.target.weight(row);
+    double weigh_evaluation(const TreeRows& rows, std::size_t row) const {
+        if (rows.kind == TreeRows::Kind::kList) return rows.evaluation_weight[row];
+        return inputs_.target.weight(static_cast<std::int64_t>(row));
     }
 };
 

@@ -40,6 +40,7 @@ struct RowProductsOutput {
 constexpr std::size_t kRowBlock = 1024;
 // Rows of a block that are processed together, so that they stay in the cache.
 constexpr std::size_t kRowsAtHand = 128;
+constexpr std::size_t kBagsAtHand = 4;
 
 // sums += more * row for `Columns` columns of each row, where `more` is a row's weight in the bag minus its mean over
 // bags. The sums stay in registers.
@@ -90,6 +91,7 @@ inline void add_weighted_rows(const double* more, const double* rows, std::size_
                               double* sums) {
     std::size_t j = 0;
     for (; j + 32 <= width; j += 32) add_columns<32>(more, rows + j, n_rows, width, sums + j);
+    for (; j + 16 <= width; j += 16) add_columns<16>(more, rows + j, n_rows, width, sums + j);
     for (; j + 8 <= width; j += 8) add_columns<8>(more, rows + j, n_rows, width, sums + j);
     for (; j + 4 <= width; j += 4) add_columns<4>(more, rows + j, n_rows, width, sums + j);
     for (; j < width; ++j) add_columns<1>(more, rows + j, n_rows, width, sums + j);
@@ -111,7 +113,10 @@ static void add_products(const double* one, const double* other, std::size_t n, 
 class BlockProducts {
 public:
     explicit BlockProducts(const InfluenceRowsView& rows)
-        : rows_(rows), n_(rows.n_columns), width_(rows.has_inbag() ? 2 * rows.n_columns : rows.n_columns) {}
+        : rows_(rows),
+          n_(rows.n_columns),
+          width_(rows.has_inbag() ? 2 * rows.n_columns : rows.n_columns),
+          row_(2 * rows.n_columns, 0.0) {}
 
     void sum(std::size_t first, std::size_t last) {
         sums_.assign(size(), 0.0);
@@ -137,7 +142,8 @@ private:
     const InfluenceRowsView& rows_;
     std::size_t n_, width_;
     std::vector<double> sums_;  // products by column, totals, and K, L and d_d of each bag
-    std::vector<double> row_, by_rate_, bag_mean_, rate_, more_;
+    std::vector<double> row_;   // of a row in both roles; zero if no row is in bag
+    std::vector<double> by_rate_, bag_mean_, rate_, more_;
     std::vector<std::size_t> number_;
 
     std::size_t n_own() const { return 4 * n_ + 3; }
@@ -151,47 +157,63 @@ private:
         for (double& sum : bag_mean_) sum /= static_cast<double>(std::max<std::size_t>(rows_.n_bags, 1));
         number_.clear();
         rate_.clear();
-        by_rate_.clear();
+        by_rate_.resize(kRowsAtHand * width_);
         for (std::size_t i = first; i < last; ++i) {
             if (rows_.is_scoring[i]) add_row(i, bag_mean_[i - first]);
         }
         if (number_.empty()) return;
-        more_.resize(number_.size());
-        for (std::size_t t = 0; t < rows_.n_bags; ++t) {
-            double* sums = sums_.data() + n_own() + t * per_bag();
-            const float* bag = rows_.bags + t * rows_.n_rows;
-            for (std::size_t k = 0; k < number_.size(); ++k) {
-                more_[k] = static_cast<double>(bag[number_[k]]) - bag_mean_[number_[k] - first];
-                const double d = more_[k] * rate_[k];
-                sums[width_] += d * d;
+        std::size_t t = 0;
+        for (; t + kBagsAtHand <= rows_.n_bags; t += kBagsAtHand) add_bags<kBagsAtHand>(t, first);
+        for (; t < rows_.n_bags; ++t) add_bags<1>(t, first);
+    }
+
+    // Adds the rows at hand, from row `first`, to the sums of several bags. The sum of squares of each bag depends on
+    // the previous row, and interleaving bags hides the latency.
+    template <std::size_t Bags>
+    void add_bags(std::size_t t, std::size_t first) {
+        const std::size_t n = number_.size();
+        more_.resize(Bags * n);
+        double d_d[Bags] = {};
+        for (std::size_t b = 0; b < Bags; ++b) d_d[b] = sums_of_bag(t + b)[width_];
+        for (std::size_t k = 0; k < n; ++k) {
+            const float* bag = rows_.bags + t * rows_.n_rows + number_[k];
+            for (std::size_t b = 0; b < Bags; ++b, bag += rows_.n_rows) {
+                const double more = static_cast<double>(*bag) - bag_mean_[number_[k] - first], d = more * rate_[k];
+                more_[b * n + k] = more;
+                d_d[b] += d * d;
             }
-            add_weighted_rows(more_.data(), by_rate_.data(), number_.size(), width_, sums);
+        }
+        for (std::size_t b = 0; b < Bags; ++b) {
+            sums_of_bag(t + b)[width_] = d_d[b];
+            add_weighted_rows(more_.data() + b * n, by_rate_.data(), n, width_, sums_of_bag(t + b));
         }
     }
 
+    double* sums_of_bag(std::size_t t) { return sums_.data() + n_own() + t * per_bag(); }
+
     void add_row(std::size_t i, double bag_mean) {
         double eval_total = 0.0, inbag_total = 0.0;
-        row_.resize(width_);
         double *own = row_.data(), *inbag = own + n_, *sums = sums_.data();
         center(rows_.eval_influence + i * n_, rows_.total_weight, rows_.mean, n_, own);
         add_products(own, own, n_, sums);
-        for (std::size_t j = 0; j < n_; ++j) {
-            sums[3 * n_ + j] += own[j];
-            eval_total += own[j];
-        }
         if (rows_.has_inbag()) {
             center(rows_.inbag_influence + i * n_, rows_.total_weight, rows_.mean, n_, inbag);
             add_products(own, inbag, n_, sums + n_);
             add_products(inbag, inbag, n_, sums + 2 * n_);
-            for (std::size_t j = 0; j < n_; ++j) inbag_total += inbag[j];
+        }
+        for (std::size_t j = 0; j < n_; ++j) {
+            sums[3 * n_ + j] += own[j];
+            eval_total += own[j];
+            inbag_total += inbag[j];
         }
         sums_[4 * n_] += eval_total * eval_total;
         sums_[4 * n_ + 1] += eval_total * inbag_total;
         sums_[4 * n_ + 2] += bag_mean > 0 ? 1.0 : 0.0;
         const double rate = bag_mean > 0 ? 1.0 / bag_mean : 0.0;
+        double* by_rate = by_rate_.data() + number_.size() * width_;
+        for (std::size_t j = 0; j < width_; ++j) by_rate[j] = rate * own[j];
         number_.push_back(i);
         rate_.push_back(rate);
-        for (const double number : row_) by_rate_.push_back(rate * number);
     }
 };
 

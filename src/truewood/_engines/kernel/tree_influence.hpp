@@ -77,27 +77,23 @@ private:
     };
 };
 
-// A row of a block, and whether it is an in-bag or an evaluation row. 32 bits make sorting fast.
-class Role {
-public:
+// A row of a block at its leaf, with what adding its influence needs, so that nothing is looked up by row again.
+struct RowAtLeaf {
+    std::uint32_t row_and_role;  // 2 * row, plus 1 for an in-bag row
+    std::int32_t code;           // class of the first output; 0 for numbers
+    double weight;
+
     static constexpr std::size_t kMostRows = std::size_t{1} << 31;
-
-    Role() = default;
-    Role(std::size_t row, bool is_in_bag) : both_(static_cast<std::uint32_t>(2 * row + is_in_bag)) {}
-    std::size_t row() const { return both_ >> 1; }
-    bool is_in_bag() const { return both_ & 1u; }
-
-private:
-    std::uint32_t both_;
+    std::size_t row() const { return row_and_role >> 1; }
+    std::size_t role() const { return row_and_role & 1u; }
 };
 
-// Receives the influence of a block of rows, (row, feature); the block starts with row `first` of the target.
+// Receives the influence of a block of rows, (row, feature), by role; the block starts with row `first` of the target.
 struct InfluenceSums {
-    double* eval_influence;
-    double* inbag_influence;
+    double* influence[2];  // of evaluation rows, of in-bag rows
     std::size_t first;
-    double* of(Role row, std::size_t n_features) const {
-        return (row.is_in_bag() ? inbag_influence : eval_influence) + row.row() * n_features;
+    double* of(const RowAtLeaf& row, std::size_t n_features) const {
+        return influence[row.role()] + row.row() * n_features;
     }
 };
 
@@ -138,38 +134,37 @@ class PathSums {
 public:
     PathSums(const Target& target, std::size_t n_features) : target_(target), n_features_(n_features) {}
 
-    // `rows` is sorted by leaf: leaf k has the rows start[k] .. start[k + 1]. weigh(row) returns the weight of a row,
-    // and `column` is the target column that the tree predicts.
-    template <class Weigh>
-    void add(const PreorderTree& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
-             const InfluenceSums& sums_of, std::int32_t column, const Weigh& weigh) {
+    // `rows` is sorted by leaf: leaf k has the rows start[k] .. start[k + 1]. `column` is the target column that the
+    // tree predicts.
+    void add(const PreorderTree& tree, const std::vector<RowAtLeaf>& rows, const std::vector<std::int32_t>& start,
+             const InfluenceSums& sums_of, std::int32_t column) {
+        const std::size_t of_role = tree.width * n_features_;
         add_leaves(tree, start, [&](std::int32_t first, std::int32_t last) {
             for (std::int32_t i = first; i < last; ++i) {
                 if (static_cast<std::size_t>(i) + kAhead < rows.size()) {
                     prefetch(sums_of.of(rows[i + kAhead], n_features_));
                 }
-                const Part part{sums_of.of(rows[i], n_features_), weigh(rows[i])};
-                const double* sums = sums_.data() + (rows[i].is_in_bag() ? tree.width * n_features_ : 0);
-                const std::size_t row = sums_of.first + rows[i].row();
-                if (target_.has_classes()) add_classes(part, row, sums);
-                else add_numbers(part, row, column, sums);
+                const RowAtLeaf& row = rows[i];
+                const Part part{sums_of.of(row, n_features_), row.weight};
+                const double* sums = sums_.data() + row.role() * of_role;
+                if (target_.has_classes()) add_classes(part, row, sums_of.first, sums);
+                else add_numbers(part, sums_of.first + row.row(), column, sums);
             }
         });
     }
 
     // The same with residuals in place of the target, (row, column of the target, feature), for evaluation rows.
     // by_tree[j] receives the sum over the rows, without the weight of the tree.
-    template <class Weigh>
-    void add_residuals(const PreorderTree& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
-                       const InfluenceSums& sums_of, std::int32_t column, const double* residual, double tree_weight,
-                       const Weigh& weigh, double* by_tree) {
+    void add_residuals(const PreorderTree& tree, const std::vector<RowAtLeaf>& rows,
+                       const std::vector<std::int32_t>& start, const InfluenceSums& sums_of, std::int32_t column,
+                       const double* residual, double tree_weight, double* by_tree) {
         const std::size_t n = n_features_, n_columns = target_.n_columns, stride = target_.n_target_columns();
         add_leaves(tree, start, [&](std::int32_t first, std::int32_t last) {
             for (std::int32_t i = first; i < last; ++i) {
                 const std::size_t row = sums_of.first + rows[i].row();
                 const double* own = residual + (row * stride + static_cast<std::size_t>(column)) * n;
                 double* out = sums_of.of(rows[i], n);
-                const double weight = weigh(rows[i]);
+                const double weight = rows[i].weight;
                 if (n_columns == 1 && n < kManyFeatures) {
                     add_products(weight, tree_weight, sums_.data(), own, n, out, by_tree);
                     continue;
@@ -225,7 +220,9 @@ private:
     }
 
     void prefetch(const double* out) const {
-        for (std::size_t j = 0; j < n_features_ && j < kManyFeatures; j += 8) prefetch_line(out + j);
+        const std::size_t n = std::min(n_features_, kManyFeatures);
+        for (std::size_t j = 0; j < n; j += 8) prefetch_line(out + j);
+        prefetch_line(out + n - 1);  // rows do not start at cache lines
     }
 
     void enter(std::int32_t depth, std::int32_t feature, const double* terms) {
@@ -262,14 +259,15 @@ private:
         each_column([&](std::size_t j) { part.out[j] += part.weight * of(j); });
     }
 
-    void add_classes(const Part& part, std::size_t row, const double* sums) {
+    // `first` is the number of the first row of the block.
+    void add_classes(const Part& part, const RowAtLeaf& row, std::size_t first, const double* sums) {
         const std::size_t n = n_features_;
-        const std::int32_t* code = target_.codes + row * target_.n_outputs;
-        const double* own = sums + static_cast<std::size_t>(code[0]) * n;
+        const double* own = sums + static_cast<std::size_t>(row.code) * n;
         if (target_.n_outputs == 1) {
             if (n < kManyFeatures) return add_weighted(part.weight, own, n, part.out);
             return add_columns(part, [own](std::size_t j) { return own[j]; });
         }
+        const std::int32_t* code = target_.codes + (first + row.row()) * target_.n_outputs;
         add_columns(part, [&](std::size_t j) {
             double sum = own[j];
             for (std::size_t o = 1; o < target_.n_outputs; ++o) {
