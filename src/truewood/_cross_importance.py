@@ -272,5 +272,6 @@ def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.fl
     elif joined.skipped_weight > _MUCH_SKIPPED:
         warn(
             f"{joined.skipped_weight:.0%} of splits (weighted by training rows) were not scored because no held-out "
-            "row reached one of the two children; use fewer folds, and shuffle the rows if they are sorted."
+            "row reached one of the two children; use fewer folds, and shuffle the rows if they are sorted "
+            "(but not by time)."
         )

@@ -130,6 +130,11 @@ def test_fit_refuses_settings_out_of_range(settings, message):
     assert "\n" not in str(error.value)
 
 
+def test_prefit_needs_an_estimator():
+    with pytest.raises(ValueError, match=r"^estimator\b.*prefit=True.*None"):
+        tw.UnbiasedSelector(prefit=True).fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("target", "expected"),
     [

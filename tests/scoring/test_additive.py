@@ -201,11 +201,11 @@ def test_a_forest_takes_no_target():
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        (([-1, 1], [0, 1], [1]), r"node_set.*-1\.\.0"),
-        (([-1, 0], [0, 2], [1]), r"offset.*\b0\b.*words"),
+        (([-1, 1], [0, 1], [1]), r"node_set.*-1\.\.0.*-1 to 1"),
+        (([-1, 0], [0, 2], [1]), r"offset.*\b0\b.*words.*\b1\b.*got 0, 2"),
         (([-1, 0.5], [0, 1], [1]), r"node_set\b"),
         (([-1, 0], [0, 1], [-1]), r"bits.*0\.\.4294967295"),
-        (([[-1, 0]], [0, 1], [1]), "dimension"),
+        (([[-1, 0]], [0, 1], [1]), r"node_set.*dimension.*\(1, 2\)"),
     ],
 )
 def test_broken_category_sets_are_refused(arrays, message):

@@ -320,8 +320,9 @@ def test_what_cannot_be_scored_is_refused(fitted):
         score(adaboost, *fresh, rows="heldout")
     with pytest.raises(ValueError, match=r"inference='bags'.*'sobol_mda'"):
         score(forest, X, y, inference="bags")
-    with pytest.raises(ValueError, match="groups"):
-        score(forest, X, y, groups=np.arange(120))
+    for labels in (np.arange(120), np.arange(120) // 2):
+        with pytest.raises(ValueError, match=r"groups.*measure='sobol_mda'"):
+            score(forest, X, y, groups=labels)
     labels = RandomForestClassifier(5, random_state=0).fit(X, y > 0)
     with pytest.raises(ValueError, match=r"per_class=True.*measure='sobol_mda'"):
         score(labels, X, y > 0, per_class=True)

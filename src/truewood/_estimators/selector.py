@@ -216,6 +216,8 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
 
     def _fit_estimator(self, X: Any, y: Any, sample_weight: Any, groups: Any, fit_params: dict[str, Any]) -> None:
         if read_flag(self.prefit, "prefit"):
+            if self.estimator is None:
+                raise ValueError("estimator must be a fitted model if prefit=True, got None; fit one and pass it.")
             self.estimator_ = self.estimator
             return
         if not (isinstance(self.rows, str) and self.rows in ("auto", "oob")):

@@ -36,8 +36,8 @@ class ImportanceResult(ScoresWithErrors):
     Attributes
     ----------
     values : ndarray of shape (n_features,)
-        Scores: the mean over trees and outputs; for boosted trees, the sum over trees. They are signed: a feature
-        without predictive power scores zero on average.
+        Scores: the mean over trees and outputs; for boosted trees, the sum over trees and raw scores. They are signed:
+        a feature without predictive power scores zero on average.
     share : ndarray of shape (n_features,)
         Scores relative to the target's impurity: the share explained by splits on the feature; for "sobol_mda", the
         share that the model cannot explain without the feature; for "permutation", the increase in squared error when
@@ -49,7 +49,7 @@ class ImportanceResult(ScoresWithErrors):
     tree_weight : ndarray of shape (n_trees,) or None
         Weight of each tree in `values`, as in AdaBoost; None if all trees have the same weight, or are summed.
     per_output : ndarray of shape (n_outputs, n_features)
-        Scores by output.
+        Scores by output; for boosted trees, by raw score, such as one per class.
     per_fold : ndarray of shape (n_folds, n_features) or None
         Scores by fold, of which `values` is the weighted mean; only from `cross_importance`.
     mdi : ndarray of shape (n_features,)

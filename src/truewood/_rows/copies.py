@@ -75,10 +75,10 @@ class Copies:
 
     def describe(self, *, are_training: bool) -> str:
         """Describe what is done about copies, in one sentence, given whether rows are the training data."""
-        n_copies, verb = self.n_copies, "is a copy" if self.n_copies == 1 else "are copies"
+        are_copies = "is a copy of another row" if self.n_copies == 1 else "are copies of other rows"
         left_out = "trees are not evaluated on copies of rows they were trained on, and " * are_training
         return (
-            f"{n_copies:,} of {count(len(self.groups), 'row')} {verb} of other rows; {left_out}copies count as one row "
+            f"{self.n_copies:,} of {count(len(self.groups), 'row')} {are_copies}; {left_out}copies count as one row "
             "in standard errors."
         )
 

@@ -278,6 +278,7 @@ def check_group_bags(groups: NDArray[np.int64], evaluation_rows: EvaluationRows,
         if is_in_bag[groups[evaluation_rows.of_tree(tree)]].any():
             raise ValueError(
                 f"groups must be entirely in or entirely outside the bootstrap sample of a tree, but tree {tree} was "
-                "trained on some rows of a group and is scored on others; use cross_importance with cv=GroupKFold(), "
-                "held-out groups with rows='heldout', or a forest that draws bootstrap samples by group."
+                "trained on some rows of a group and is scored on others; use cross_importance or "
+                "cross_interactions with cv=GroupKFold(), held-out groups with rows='heldout', or a forest that draws "
+                "bootstrap samples by group."
             )

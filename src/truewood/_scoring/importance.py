@@ -32,7 +32,7 @@ from truewood._inference.standard_errors import (
 )
 from truewood._inputs.groups import Grouping, sum_feature_groups
 from truewood._inputs.table_types import bring_to_host
-from truewood._measures.registry import Measure, check_measure, find_inference_problem, find_measure
+from truewood._measures.registry import SOBOL_MDA, Measure, check_measure, find_inference_problem, find_measure
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
@@ -90,6 +90,11 @@ def score_in_memory(
 ) -> ImportanceResult:
     """Score a model on a table in memory; for the arguments see `importance` and `make_scoring_inputs`."""
     check_measure(measure)
+    if groups is not None and measure == SOBOL_MDA.name:  # before any remedy that this measure does not have
+        raise ValueError(
+            f"groups cannot be combined with measure={quote(measure)}, which treats rows as independent; leave groups "
+            "out, or use another measure."
+        )
     n_threads, per_class = check_n_jobs(n_jobs), read_flag(per_class, "per_class")
     inference, contributions = read_inference(inference, contributions, "bags", "residual")
     final = extract_final_estimator(model, X, y, rows)

@@ -46,7 +46,9 @@ def choose_pairs(tree_model: TreeModel, grouping: Grouping, pairs: Pairs, max_pa
     is_listed = np.isin(key, pairs[:, 0] * n_features + pairs[:, 1])
     key, gain = key[is_listed], gain[is_listed]
     if not len(key):
-        raise ValueError("no two features share a path in the trees, so there is no interaction to test.")
+        raise ValueError(
+            "no two features share a path in the trees, so there is no interaction to test; fit deeper trees."
+        )
     best = np.sort(key[np.argsort(-gain, kind="stable")[:max_pairs]])
     return np.column_stack(np.divmod(best, n_features))
 

@@ -49,7 +49,10 @@ def score_projected(
     """Results of each grouping, for a measure with a `forest_loss`."""
     if measure.forest_loss is None:
         raise ValueError(f"measure {measure.name!r} has no formula for the forest's predictions.")
-    _check_inputs(inputs, measure, inference)
+    if isinstance(inference, str):
+        raise ValueError(
+            f"inference={quote(inference)} needs scores by tree, which {measure.name!r} lacks; use inference=True."
+        )
     forest = _predict(inputs, n_threads)
     problem = inference_unavailable or find_row_shortage(int(np.count_nonzero(forest.row_weight)))
     results = []
@@ -75,19 +78,6 @@ def score_projected(
             result = replace(result, std_error=found.error, null_std_error=found.error)
         results.append(result)
     return results
-
-
-def _check_inputs(inputs: ScoringInputs, measure: Measure, inference: bool | str) -> None:
-    """Raise an error for groups of rows, and for standard errors that need scores by tree."""
-    if inputs.groups is not None:
-        raise ValueError(
-            f"groups cannot be combined with measure={measure.name!r}, which treats rows as independent; "
-            "leave groups out, or use another measure."
-        )
-    if isinstance(inference, str):
-        raise ValueError(
-            f"inference={quote(inference)} needs scores by tree, which {measure.name!r} lacks; use inference=True."
-        )
 
 
 @dataclass(frozen=True, eq=False)

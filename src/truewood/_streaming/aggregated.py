@@ -68,7 +68,7 @@ class PartialErrors:
         self.check()
         other.check()
         if self.fingerprint != other.fingerprint:
-            raise ValueError("only accumulators of the same model can be added, got two models.")
+            raise ValueError("only accumulators of the same model can be added, got two models; create all with one.")
         for name, own, given in zip(_SETTINGS, self.settings, other.settings, strict=True):
             if own != given:
                 raise ValueError(

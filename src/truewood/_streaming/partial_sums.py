@@ -179,7 +179,7 @@ class PartialSums:
         self.check()
         other.check()
         if self.fingerprint != other.fingerprint:
-            raise ValueError("only accumulators of the same model can be added, got two models.")
+            raise ValueError("only accumulators of the same model can be added, got two models; create all with one.")
         for (name, own), given in zip(self._list_settings().items(), other._list_settings().values(), strict=True):
             if own != given:
                 raise ValueError(
@@ -187,7 +187,10 @@ class PartialSums:
                     "same settings."
                 )
         if None not in (self.names, other.names) and self.names != other.names:
-            raise ValueError("only sums of tables with the same columns can be added, got different column names.")
+            raise ValueError(
+                "only sums of tables with the same columns can be added, got different column names; name the columns "
+                "of every part alike."
+            )
         if None not in (self.category_codes, other.category_codes) and self.category_codes != other.category_codes:
             raise ValueError(
                 "every part must encode its categories with the same codes, because the model knows only the codes, "

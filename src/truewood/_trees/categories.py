@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._formatting import list_names
 from truewood._read_only import copy_integers, make_read_only
 
 _WORD = 32
@@ -24,8 +25,8 @@ class Categories:
         Index of the set that goes left, -1 for a threshold split.
     offset : ndarray of int64, shape (n_sets + 1,)
         Set s is ``bits[offset[s]:offset[s + 1]]``.
-    bits : ndarray of uint32
-        Category k is in a set if bit ``k % 32`` of its word ``k // 32`` is set.
+    bits : ndarray of uint32, shape (n_words,)
+        Category k is in a set if bit ``k % 32`` of word ``k // 32`` of the set is 1.
     """
 
     node_set: NDArray[np.int32]
@@ -36,13 +37,19 @@ class Categories:
         for name, dtype in (("node_set", np.int32), ("offset", np.int64), ("bits", np.uint32)):
             object.__setattr__(self, name, copy_integers(name, getattr(self, name), dtype))
         make_read_only(self)
-        if {self.node_set.ndim, self.offset.ndim, self.bits.ndim} != {1}:
-            raise ValueError("node_set, offset and bits must have one dimension.")
+        for name in ("node_set", "offset", "bits"):
+            if getattr(self, name).ndim != 1:
+                raise ValueError(f"{name} must have one dimension, got shape {getattr(self, name).shape}.")
         n_sets = len(self.offset) - 1
         if n_sets < 0 or self.offset[0] != 0 or self.offset[-1] != len(self.bits) or (np.diff(self.offset) < 0).any():
-            raise ValueError("offset must rise from 0 to the number of words.")
+            raise ValueError(
+                f"offset must rise from 0 to the number of words in bits, {len(self.bits)}, got "
+                f"{list_names(list(map(str, self.offset)), 5)}."
+            )
         if len(self.node_set) and not -1 <= self.node_set.min() <= self.node_set.max() < n_sets:
-            raise ValueError(f"node_set must lie in -1..{n_sets - 1}.")
+            raise ValueError(
+                f"node_set must lie in -1..{n_sets - 1}, got {self.node_set.min()} to {self.node_set.max()}."
+            )
 
     @classmethod
     def from_lists(cls, n_nodes: int, nodes: Sequence[int], lists: Iterable[Sequence[int]]) -> Categories | None:
@@ -78,7 +85,7 @@ class Categories:
 def _to_words(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Categories as a bitset of at least one word, even if it is empty."""
     if len(categories) and categories.min() < 0:
-        raise ValueError("categories must not be negative.")
+        raise ValueError(f"categories must not be negative, got {categories.min()}.")
     words = np.zeros(1 + (int(categories.max()) // _WORD if len(categories) else 0), dtype=np.uint32)
     np.bitwise_or.at(words, categories // _WORD, np.uint32(1) << (categories % _WORD).astype(np.uint32))
     return words

@@ -69,7 +69,11 @@ class NodeSums:
 
     def __add__(self, other: NodeSums) -> NodeSums:
         if self.total.shape != other.total.shape or not np.array_equal(self.origin, other.origin):
-            raise ValueError("only sums of the same trees with the same origin can be added.")
+            raise ValueError(
+                "only sums of the same trees with the same origin can be added, got totals of shapes "
+                f"{self.total.shape} and {other.total.shape} with origins {self.origin} and {other.origin}; compute "
+                "both for the same trees and origin."
+            )
         return NodeSums(self.weight + other.weight, self.total + other.total, self.square + other.square, self.origin)
 
     def take(self, nodes: NDArray[np.int64]) -> NodeSums:

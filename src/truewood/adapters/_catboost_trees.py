@@ -197,4 +197,4 @@ def _check_splits(listed: list[Any], table: SplitTable, name: str) -> None:
     number = np.array([split["split_index"] for split in listed], dtype=np.int64)
     mark = np.array([split["border"] if "border" in split else split["value"] for split in listed], dtype=np.float64)
     if len(number) and (number.max() >= len(table.mark) or (table.mark[number] != mark).any()):
-        raise ValueError(f"the export of {name} does not show which features its splits use.")
+        raise ValueError(f"the export of {name} does not show which features its splits use; please report this.")

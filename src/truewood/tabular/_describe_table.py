@@ -28,7 +28,7 @@ class ColumnDescription:
     Parameters
     ----------
     name, dtype, is_used, note : str, str, bool, str or None
-        As in `ColumnSummary`.
+        As in `ColumnSummary`; `is_used` is also True for the target and for `event`.
     n_rows, n_missing, n_distinct : int
         Number of rows, of missing values, and of distinct values.
     examples : tuple of str

@@ -234,9 +234,9 @@ def warn_of_duplicates(X: pd.DataFrame, messages: Messages) -> None:
     """Warn about rows that are copies of others in all columns, see `find_copies`."""
     copies = find_copies(encode_table(X))
     if copies is not None:
-        verb = "is a duplicate" if copies.n_copies == 1 else "are duplicates"
+        are_duplicates = "is a duplicate of another row" if copies.n_copies == 1 else "are duplicates of other rows"
         messages.warn(
-            f"{copies.n_copies:,} of {len(X):,} rows {verb} of other rows in all features. Importances and "
+            f"{copies.n_copies:,} of {len(X):,} rows {are_duplicates} in all features. Importances and "
             "p-values take this into account, but the measured model performance does not and is too optimistic: "
             "remove the duplicates"
         )

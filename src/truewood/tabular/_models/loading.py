@@ -114,7 +114,10 @@ def _find_json_library(path: Path) -> str:
     try:
         content = json.loads(path.read_bytes())
     except RecursionError as error:
-        raise TableError(f"{path.name} is JSON, but nested too deeply to be a model.", "saved_model") from error
+        raise TableError(
+            f"{path.name} is JSON, but nested too deeply to be a model; pass a file that XGBoost or CatBoost saved.",
+            "saved_model",
+        ) from error
     except ValueError as error:
         raise TableError(f"{path.name} is not a JSON file: {error}. Save the model again.", "saved_model") from error
     keys = content.keys() if isinstance(content, dict) else ()
@@ -122,7 +125,9 @@ def _find_json_library(path: Path) -> str:
         return "XGBoost"
     if "oblivious_trees" in keys or "trees" in keys or "features_info" in keys:
         return "CatBoost"
-    raise TableError(f"{path.name} is JSON, but not an XGBoost or CatBoost model.", "saved_model")
+    raise TableError(
+        f"{path.name} is JSON, but not an XGBoost or CatBoost model; pass a file that one of them saved.", "saved_model"
+    )
 
 
 def _check_installed(path: Path, module: str, extra: str) -> None:

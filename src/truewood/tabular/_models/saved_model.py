@@ -160,7 +160,7 @@ def view_catboost(model: Any) -> SavedModel:
     """View a CatBoost model."""
     names = [str(name) for name in model.feature_names_ or []]
     if not names:
-        raise UnusableModelError("is a CatBoost model without columns.")
+        raise UnusableModelError("is a CatBoost model without columns; fit it and save it again.")
     classes = np.asarray(model.classes_)
     is_named = names != [str(j) for j in range(len(names))]
     kind = "Probability" if len(classes) else "RawFormulaVal"
@@ -182,7 +182,10 @@ def view_spark(model: SparkModel) -> SavedModel:
     pipeline = SparkPipeline(model) if model.stages else None
     trees = model if pipeline is None else pipeline.model
     if trees.trees is None:
-        raise UnusableModelError(f"is a Spark ML model that truewood cannot read: {trees.name}.")
+        raise UnusableModelError(
+            f"is a Spark ML model without trees, a {trees.name}; pass a tree, a forest, boosted trees, or a "
+            "PipelineModel that ends in one."
+        )
     inputs = None if pipeline is None else pipeline.inputs
     return SavedModel(
         model=model,
