@@ -240,7 +240,7 @@ def test_few_groups_or_one_large_group_give_no_errors(forest):
 def test_rows_elsewhere_are_refused(forest, tmp_path):
     path = tmp_path / "rows.parquet"
     pd.DataFrame(X_NEW, columns=list("abcd")).assign(y=Y_NEW, patient=NEW).to_parquet(path)
-    with pytest.raises(ValueError, match=r"groups.*\bX\b.*PosixPath"):
+    with pytest.raises(ValueError, match=r"groups.*\bX\b.*a path"):
         tw.importance(forest, path, "y", rows="heldout", groups="patient")
 
 
