@@ -53,10 +53,14 @@ class WeightedBases:
     def __init__(self, bases: list[Floats], root: Floats) -> None:
         self.root = root
         share = root**2 / (root**2).sum()
-        functions = [_orthonormalize(root[:, np.newaxis] * (basis - share @ basis)) for basis in bases]
-        ends = np.cumsum([1, *map(len, functions)]).tolist()
+        stacked = np.empty((1 + sum(basis.shape[1] for basis in bases), len(root)))
+        stacked[0], ends = np.sqrt(share), [1]
+        for basis in bases:
+            functions = _orthonormalize(root[:, np.newaxis] * (basis - share @ basis))
+            ends.append(ends[-1] + len(functions))
+            stacked[ends[-2] : ends[-1]] = functions
+        self.stacked = stacked[: ends[-1]]
         self.parts = list(map(slice, ends[:-1], ends[1:]))
-        self.stacked = np.vstack([np.sqrt(share), *functions])
         self.functions = [self.stacked[part] for part in self.parts]
         self.products = self.stacked @ self.stacked.T
 
@@ -197,7 +201,7 @@ class ColumnRegression:
 
 def _find_leverage(functions: Floats, groups: NDArray[np.int64] | None) -> Floats:
     """Leverage of each row and, if rows are grouped, that of a constant on its group, shape (1 or 2, n_rows)."""
-    of_row: Floats = (functions**2).sum(axis=0)
+    of_row: Floats = np.einsum("fn,fn->n", functions, functions)
     if groups is None:
         return of_row[np.newaxis]
     size = np.bincount(groups)
