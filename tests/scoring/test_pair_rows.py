@@ -30,6 +30,13 @@ def test_residuals_do_not_depend_on_the_calibration_of_the_model(name, loss):
     np.testing.assert_allclose(larger, 4 * curvature, rtol=1e-8)
 
 
+def test_two_classes_with_a_score_each():
+    raw, y, weight = draw("logistic")
+    residual, _ = _differentiate(logistic(), y, raw, weight)
+    both, _ = _differentiate(softmax(2), y, np.hstack([-raw, raw]), weight)
+    np.testing.assert_allclose(both, np.hstack([-2 * residual, 2 * residual]), rtol=1e-8, atol=1e-9)
+
+
 def test_calibrated_scores_have_the_least_loss():
     raw, y, weight = draw("logistic")
     residual, curvature = _differentiate(logistic(), y, raw, weight)

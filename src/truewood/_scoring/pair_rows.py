@@ -146,14 +146,16 @@ def _differentiate(loss: Loss | None, y: Floats, raw: Floats, weight: Floats) ->
     centered = raw - np.average(raw, axis=0, weights=weight)
     reach = np.abs(centered).max(axis=0)
     reach[reach == 0] = 1.0
+    # The scores of all classes move together: moving two classes apart needs half a step of each.
+    share = 1.0 if raw.shape[1] == 1 else 1.0 - 1.0 / raw.shape[1]
     for _ in range(_N_STEPS):
         gradient, curvature = loss.at_score(y, raw + (slope - 1.0) * centered + constant)
         total = np.maximum(weight @ curvature, _LEAST_CURVATURE * weight.sum())
         middle = weight @ (curvature * centered) / total
         square = np.maximum(weight @ (curvature * (centered - middle) ** 2), _LEAST_CURVATURE * total * reach**2)
-        more = np.clip(weight @ (gradient * (centered - middle)) / square, -1.0 / reach, 1.0 / reach)
+        more = np.clip(share * (weight @ (gradient * (centered - middle))) / square, -1.0 / reach, 1.0 / reach)
         more = np.clip(slope + more, *_SLOPES) - slope
-        step = np.clip(weight @ gradient / total - more * middle, -1.0, 1.0)
+        step = np.clip(share * (weight @ gradient) / total - more * middle, -1.0, 1.0)
         constant, slope = constant + step, slope + more
         if max(np.abs(step).max(), (np.abs(more) * reach).max()) < 1e-12:
             break
