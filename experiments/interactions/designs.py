@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -74,9 +75,9 @@ def boost(seed: int) -> HistGradientBoostingRegressor:
     return HistGradientBoostingRegressor(max_iter=80, max_depth=4, min_samples_leaf=10, random_state=seed)
 
 
-def boost_classes(seed: int) -> HistGradientBoostingClassifier:
+def boost_classes(seed: int, n_trees: int = 40) -> HistGradientBoostingClassifier:
     return HistGradientBoostingClassifier(
-        max_iter=40, max_depth=3, learning_rate=0.1, min_samples_leaf=20, random_state=seed
+        max_iter=n_trees, max_depth=3, learning_rate=0.1, min_samples_leaf=20, random_state=seed
     )
 
 
@@ -137,6 +138,13 @@ def log_odds(joint: float) -> Draw:
         return X, (rng.random(n) < 1 / (1 + np.exp(-raw))).astype(int)
 
     return draw
+
+
+def three_classes(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Additive log-odds of three classes."""
+    X = rng.normal(size=(n, 6))
+    raw = np.column_stack([np.zeros(n), 1.2 * X[:, 0] + 1.2 * X[:, 1], (X[:, 2] > 0) - X[:, 0]])
+    return X, np.argmax(raw + rng.gumbel(size=raw.shape), axis=1)
 
 
 def third_variable(is_seen: bool) -> Draw:
@@ -276,7 +284,7 @@ def three_way(X: np.ndarray) -> np.ndarray:
 
 # Sizes of clusters.
 FIVES, UNEQUAL = (5,), (1, 2, 3, 9, 10)
-GROUPED = (("heldout", "held out", 300), ("folds", "folds", 60))
+GROUPED = (("heldout", "held out", 600), ("folds", "folds", 60))
 
 DESIGNS = [
     Design("additive, out of bag", additive()),
@@ -382,6 +390,17 @@ DESIGNS = [
     Design("boosting, strong effects, correlation 0.5, held out", strong(0.5), "heldout", 500, make=boost),
     Design("boosting, heteroscedastic, held out", heteroscedastic, "heldout", 500, make=boost),
     Design("boosting, switch, held out", additive(joint=switch), "heldout", 500, true_pairs=FIRST, make=boost),
+    *(
+        Design(
+            f"boosted log-odds, {n_trees} trees, held out",
+            log_odds(0.0),
+            "heldout",
+            1000,
+            make=partial(boost_classes, n_trees=n_trees),
+        )
+        for n_trees in (15, 250)
+    ),
+    Design("boosted classes, held out", three_classes, "heldout", 1000, make=boost_classes),
 ]
 
 PEER_DESIGNS = [

@@ -40,23 +40,29 @@ class WeightedBases:
 
     Attributes
     ----------
+    stacked : ndarray of shape (n_functions, n_rows)
+        A constant, and the functions of all features.
+    parts : list of slice
+        Place of each feature among these.
     functions : list of ndarray of shape (rank, n_rows)
         The functions of each feature.
-    parts : list of slice
-        Place of each feature among all functions.
     products : ndarray of shape (n_functions, n_functions)
         Products of all functions.
     """
 
     def __init__(self, bases: list[Floats], root: Floats) -> None:
         self.root = root
-        self.functions = [
-            _orthonormalize(root * (basis - np.average(basis, axis=0, weights=root**2)).T) for basis in bases
-        ]
-        ends = np.cumsum([0, *map(len, self.functions)]).tolist()
+        share = root**2 / (root**2).sum()
+        stacked = np.empty((1 + sum(basis.shape[1] for basis in bases), len(root)))
+        stacked[0], ends = np.sqrt(share), [1]
+        for basis in bases:
+            functions = _orthonormalize(root[:, np.newaxis] * (basis - share @ basis))
+            ends.append(ends[-1] + len(functions))
+            stacked[ends[-2] : ends[-1]] = functions
+        self.stacked = stacked[: ends[-1]]
         self.parts = list(map(slice, ends[:-1], ends[1:]))
-        stacked = np.vstack(self.functions)
-        self.products = stacked @ stacked.T
+        self.functions = [self.stacked[part] for part in self.parts]
+        self.products = self.stacked @ self.stacked.T
 
     def measure_dependence(self, first: int, second: int) -> float:
         """Largest canonical correlation of two features, minus its expectation for independent features."""
@@ -124,18 +130,19 @@ class ColumnRegression:
         n_units = len(residual) if groups is None else int(groups.max()) + 1
         weighted_main = self._root * main.T
         # The curve of a feature: its main effect as a function of the feature alone.
-        curves = np.array([(own @ x) @ own for own, x in zip(bases.functions, weighted_main, strict=True)])
-        size = np.sqrt((curves**2).sum(axis=1))
+        curves = [own @ x for own, x in zip(bases.functions, weighted_main, strict=True)]
+        size = np.array([np.sqrt(curve @ curve) for curve in curves])
         largest = np.argsort(-size, kind="stable")[: max(1, n_units // _ROWS_PER_CURVE)]
         largest = largest[size[largest] > 0]
         n_more = np.array([len(bases.functions[j]) - 1 for j in largest], dtype=np.int64)
         is_whole = 1 + len(largest) + np.cumsum(n_more) <= n_units // _ROWS_PER_COMMON
         whole, smooth = set(largest[is_whole].tolist()), largest[~is_whole]
-        listed = [self._root[np.newaxis] / np.sqrt((self._root**2).sum()), *(bases.functions[j] for j in sorted(whole))]
-        listed.append(curves[smooth] / size[smooth, np.newaxis])
-        self._common = _join_spans(np.vstack(listed))
+        alone = np.eye(len(bases.stacked))
+        listed = [alone[:1], *(alone[bases.parts[j]] for j in sorted(whole))]
+        listed += [curves[j] / size[j] @ alone[bases.parts[j]][np.newaxis] for j in smooth]
+        self._common = _join_spans(np.vstack(listed), bases)
         self._bases = [
-            own[:0] if j in whole else _orthonormalize(self._remove_common(own))
+            own[:0] if j in whole else _orthonormalize(self._remove_common(own).T)
             for j, own in enumerate(bases.functions)
         ]
         self.n_common, self.n_own = len(self._common), sum(sorted(len(own) for own in self._bases)[-2:])
@@ -194,7 +201,7 @@ class ColumnRegression:
 
 def _find_leverage(functions: Floats, groups: NDArray[np.int64] | None) -> Floats:
     """Leverage of each row and, if rows are grouped, that of a constant on its group, shape (1 or 2, n_rows)."""
-    of_row: Floats = (functions**2).sum(axis=0)
+    of_row: Floats = np.einsum("fn,fn->n", functions, functions)
     if groups is None:
         return of_row[np.newaxis]
     size = np.bincount(groups)
@@ -220,16 +227,16 @@ def _invert(products: Floats) -> tuple[Floats, int]:
 
 
 def _orthonormalize(functions: Floats) -> Floats:
-    """An orthonormal basis of what functions span, shape (rank, n_rows)."""
-    span, factors = np.linalg.qr(functions.T)
+    """An orthonormal basis, shape (rank, n_rows), of what the columns of a matrix span."""
+    span, factors = np.linalg.qr(functions)
     _, values, right = np.linalg.svd(factors.T)
     kept: Floats = right[values > _RANK * max(values.max(initial=0.0), _RANK)] @ span.T
     return kept
 
 
-def _join_spans(functions: Floats) -> Floats:
-    """The same for the joined functions of several orthonormal bases, at less cost."""
-    values, vectors = np.linalg.eigh(functions @ functions.T)
+def _join_spans(combined: Floats, bases: WeightedBases) -> Floats:
+    """The same for linear combinations of the functions of several bases, at less cost."""
+    values, vectors = np.linalg.eigh(combined @ bases.products @ combined.T)
     is_kept = values > _RANK * values.max()
-    joined: Floats = (vectors[:, is_kept] / np.sqrt(values[is_kept])).T @ functions
+    joined: Floats = ((vectors[:, is_kept] / np.sqrt(values[is_kept])).T @ combined) @ bases.stacked
     return joined

@@ -23,8 +23,9 @@ Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 
 _BATCH_NODES = 1 << 18
-# Newton steps to the constant of a raw score, and the minimum curvature of a loss.
+# Newton steps to the slope and constant of a raw score, limits of the slope, and the minimum curvature of a loss.
 _N_STEPS = 50
+_SLOPES = (0.1, 10.0)
 _LEAST_CURVATURE = 1e-6
 
 
@@ -129,22 +130,38 @@ def read_rows(
 
 
 def _differentiate(loss: Loss | None, y: Floats, raw: Floats, weight: Floats) -> tuple[Floats, Floats | None]:
-    """Negative gradient of the loss over its curvature, and the curvature, at raw scores plus the best constant."""
+    """Negative gradient of the loss over its curvature, and the curvature, at calibrated raw scores.
+
+    Calibrated scores are a slope times the raw score plus a constant, whose loss on these rows is least. A small
+    learning rate shrinks raw scores, so that the loss is evaluated far from what is expected; the square of this
+    difference contains products of effects, and would look like a joint effect. Losses in units of the target are
+    quadratic, so they have no such term, and the slope is 1.
+    """
     if loss is None or loss.at_score is None:
         raise ValueError("the loss of the model has no gradient at raw scores.")
-    constant = np.zeros(raw.shape[1])
-    for _ in range(_N_STEPS):
-        gradient, curvature = loss.at_score(y, raw + constant)
-        total = np.maximum(weight @ curvature, _LEAST_CURVATURE * weight.sum())
-        step = np.clip(weight @ gradient / total, -1.0, 1.0) if not loss.in_target_units else weight @ gradient / total
-        constant = constant + step
-        if np.abs(step).max() < 1e-12:
-            break
-    gradient, curvature = loss.at_score(y, raw + constant)
     if loss.in_target_units:
-        return gradient, None
+        gradient, _ = loss.at_score(y, raw)
+        return gradient - np.average(gradient, axis=0, weights=weight), None
+    constant, slope = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
+    centered = raw - np.average(raw, axis=0, weights=weight)
+    reach = np.abs(centered).max(axis=0)
+    reach[reach == 0] = 1.0
+    # The scores of all classes move together: moving two classes apart needs half a step of each.
+    share = 1.0 if raw.shape[1] == 1 else 1.0 - 1.0 / raw.shape[1]
+    for _ in range(_N_STEPS):
+        gradient, curvature = loss.at_score(y, raw + (slope - 1.0) * centered + constant)
+        total = np.maximum(weight @ curvature, _LEAST_CURVATURE * weight.sum())
+        middle = weight @ (curvature * centered) / total
+        square = np.maximum(weight @ (curvature * (centered - middle) ** 2), _LEAST_CURVATURE * total * reach**2)
+        more = np.clip(share * (weight @ (gradient * (centered - middle))) / square, -1.0 / reach, 1.0 / reach)
+        more = np.clip(slope + more, *_SLOPES) - slope
+        step = np.clip(share * (weight @ gradient) / total - more * middle, -1.0, 1.0)
+        constant, slope = constant + step, slope + more
+        if max(np.abs(step).max(), (np.abs(more) * reach).max()) < 1e-12:
+            break
+    gradient, curvature = loss.at_score(y, raw + (slope - 1.0) * centered + constant)
     curvature = np.maximum(curvature, _LEAST_CURVATURE)
-    return gradient / curvature, curvature
+    return gradient / (slope * curvature), slope**2 * curvature
 
 
 def _read_columns(

@@ -113,7 +113,7 @@ struct JointScratch {
         double before;  // negative if the step puts the feature on the path
     };
     struct Term {
-        std::size_t place;
+        std::int64_t place;
         double factor;
     };
 
@@ -156,6 +156,7 @@ public:
 
 private:
     using Item = JointScratch::Item;
+    using Term = JointScratch::Term;
     static constexpr std::uint16_t kNowhere = JointScratch::kNowhere;
 
     const PackedTree<typename Matrix::Value>& packed_;
@@ -164,6 +165,7 @@ private:
     const JointEffects& out_;
     JointScratch& scratch_;
     std::int64_t first_ = 0;
+    std::size_t n_pairs_ = 0;
 
     // Leaves the nodes that are not above a node, and puts the split above it on the path.
     void enter(const JointScratch::Pending& at) {
@@ -268,62 +270,72 @@ private:
             add(out_.joint, number_row(two[i]) * out_.n_pairs + number, j.share * k.share, value);
         }
         const Item* one = scratch_.one.at(at.one);
+        if (scratch_.pairs.size() < path.size()) scratch_.pairs.resize(path.size());
         for (std::size_t i = 0; i < at.one.n; ++i) {
             const std::uint16_t own = one[i].first();
             if (i == 0 || own != one[i - 1].first()) list_pairs_of(own);
             const std::size_t row = number_row(one[i]);
             add(out_.main, row * out_.n_features + static_cast<std::size_t>(path[own].feature), -path[own].share,
                 value);
-            add_terms(out_.joint, row * out_.n_pairs, scratch_.pairs, value);
+            add_terms(out_.joint, row * out_.n_pairs, scratch_.pairs.data(), n_pairs_, value);
         }
         const Item* agree = scratch_.agree.at(at.agree);
         if (at.agree.n > 0) list_terms();
         for (std::size_t i = 0; i < at.agree.n; ++i) {
             const std::size_t row = number_row(agree[i]);
             add(out_.prediction, row, 1.0, value);
-            add_terms(out_.main, row * out_.n_features, scratch_.mains, value);
-            add_terms(out_.joint, row * out_.n_pairs, scratch_.pairs, value);
+            add_terms(out_.main, row * out_.n_features, scratch_.mains.data(), scratch_.mains.size(), value);
+            add_terms(out_.joint, row * out_.n_pairs, scratch_.pairs.data(), n_pairs_, value);
         }
     }
 
-    // Lists what a leaf adds to joint effects for rows that disagree with one feature.
+    // Lists what a leaf adds to joint effects for rows that disagree with one feature. Terms are written before they
+    // are counted, which avoids branches.
     void list_pairs_of(std::uint16_t own) {
-        scratch_.pairs.clear();
-        if (out_.n_pairs == 0) return;
         const auto [feature, share] = scratch_.path[own];
-        const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(feature) * out_.n_features;
-        for (const JointScratch::OnPath& other : scratch_.path) {
-            const std::int32_t number = numbers[other.feature];  // -1 for the feature itself
-            if (number < 0) continue;
-            scratch_.pairs.push_back({static_cast<std::size_t>(number), -(share * (1.0 - other.share))});
+        Term* term = scratch_.pairs.data();
+        if (out_.n_pairs > 0) {
+            const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(feature) * out_.n_features;
+            for (const JointScratch::OnPath& other : scratch_.path) {
+                const std::int32_t number = numbers[other.feature];  // -1 for the feature itself
+                *term = {number, -(share * (1.0 - other.share))};
+                term += number >= 0;
+            }
         }
+        n_pairs_ = static_cast<std::size_t>(term - scratch_.pairs.data());
     }
 
     // Lists what a leaf adds for rows that agree with all splits above it.
     void list_terms() {
-        scratch_.mains.clear();
-        scratch_.pairs.clear();
-        for (std::size_t b = 0; b < scratch_.path.size(); ++b) {
+        const std::size_t n = scratch_.path.size();
+        scratch_.mains.resize(n);
+        if (scratch_.pairs.size() < n * n) scratch_.pairs.resize(n * n);
+        Term* term = scratch_.pairs.data();
+        for (std::size_t b = 0; b < n; ++b) {
             const auto [k, share] = scratch_.path[b];
-            scratch_.mains.push_back({static_cast<std::size_t>(k), 1.0 - share});
+            scratch_.mains[b] = {k, 1.0 - share};
             if (out_.n_pairs == 0) continue;
             const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(k) * out_.n_features;
             for (std::size_t a = 0; a < b; ++a) {
                 const auto [j, other] = scratch_.path[a];
-                if (numbers[j] < 0) continue;
-                scratch_.pairs.push_back({static_cast<std::size_t>(numbers[j]), (1.0 - other) * (1.0 - share)});
+                *term = {numbers[j], (1.0 - other) * (1.0 - share)};
+                term += numbers[j] >= 0;
             }
         }
+        n_pairs_ = static_cast<std::size_t>(term - scratch_.pairs.data());
     }
 
-    void add_terms(double* out, std::size_t first, const std::vector<JointScratch::Term>& terms, const double* value) {
+    void add_terms(double* out, std::size_t first, const Term* terms, std::size_t n, const double* value) {
         if (tree_.n_values > 1) {
-            for (const auto& term : terms) add(out, first + term.place, term.factor, value);
+            for (std::size_t i = 0; i < n; ++i)
+                add(out, first + static_cast<std::size_t>(terms[i].place), terms[i].factor, value);
             return;
         }
         const double only = value[0];
-        double* const into = out + first * out_.n_columns + tree_.column;
-        for (const auto& term : terms) into[term.place * out_.n_columns] += term.factor * only;
+        const std::size_t n_columns = out_.n_columns;
+        double* const into = out + first * n_columns + tree_.column;
+        for (std::size_t i = 0; i < n; ++i)
+            into[static_cast<std::size_t>(terms[i].place) * n_columns] += terms[i].factor * only;
     }
 
     void add(double* out, std::size_t place, double factor, const double* value) {
