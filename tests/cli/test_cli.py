@@ -59,6 +59,7 @@ def test_help_names_commands_and_options(capsys):
     for arguments, words in (
         (["--help"], ["demo", "--version"]),
         (["demo", "--help"], ["--task", "--output", "example:"]),
+        (["reproduce", "--help"], ["EXPERIMENT", "table1: ", "examples:"]),
     ):
         with pytest.raises(SystemExit) as stopped:
             main(arguments)

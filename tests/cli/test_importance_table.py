@@ -58,6 +58,17 @@ def test_other_measures(measure, data, capsys):
     assert ("adjusted p-value" in printed) == (measure == "mdi_oob")
     assert ("correlated" in printed) == (measure == "mdi_oob")
     assert (f"--measure {measure} " in printed) == (measure != "mdi_oob")
+    assert "Biased rank: " in printed
+    assert "feature_importances_" in printed
+
+
+def test_boosting(data, capsys):
+    # Not every boosting library has feature_importances_ that are mean decreases in impurity.
+    options = ["--model", "hist-gradient-boosting", "--n-estimators", "10", "--cv", "2"]
+    assert main(["importance", str(data), "--target", "y", *options]) == 0
+    printed = capsys.readouterr().out
+    assert "Biased rank: " in printed
+    assert "feature_importances_" not in printed
 
 
 def test_features_of_the_same_name(capsys):

@@ -133,6 +133,7 @@ def test_the_level_of_significance_is_the_readers(result):
     ax = result.plot("bar", top=None, alpha=alpha, title="What predicts $y$?")
     lines = ax.get_title().replace("\N{NO-BREAK SPACE}", " ").split("\n")
     assert lines[0] == "What predicts $y$?"
+    assert min(map(len, lines[1:])) > max(map(len, lines[1:])) / 2  # no word stands alone
     assert re.search(rf"{100 * alpha:g} ?% false discovery rate", " ".join(lines))
     white = to_rgba("white")
     assert sum(tuple(fill) != white for fill in find_points(ax).get_facecolors()) == n_found

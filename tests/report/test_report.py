@@ -406,6 +406,17 @@ def test_says_how_many_columns_were_compared():
     assert find_lacking(describe_correlations(TableCheck(numbers, [])), "100")
 
 
+def test_says_that_pairs_within_groups_are_not_counted():
+    X = pd.DataFrame({"a": np.arange(50.0), "b": np.arange(50.0), "c": np.arange(50.0) % 7})
+    model = RandomForestRegressor(5, random_state=0).fit(X, X["a"])
+    groups = {"both": ["a", "b"]}
+    check = check_table(tw.importance(model, X, X["a"], feature_groups=groups), X, groups)
+    assert not find_lacking(describe_correlations(check), "No pair of features", "1 pair within a feature group")
+    check = check_table(tw.importance(model, X, X["a"]), X, None)
+    assert not find_lacking(describe_correlations(check), "1 pair of features is")
+    assert "within a feature group" not in describe_correlations(check)
+
+
 def test_finds_them_in_arrays_and_sparse_matrices():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3)) * (rng.random((300, 3)) < 0.5)

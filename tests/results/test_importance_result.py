@@ -137,7 +137,9 @@ def test_repr_names_measure_and_rows(result):
     first = lines[2].split()
     assert (first[0], float(first[1])) == ("x3", pytest.approx(100 * result.share.max(), abs=0.06))
     assert "*" in first
-    assert len(lines) == 15
+    assert len(lines) == 16
+    assert result.values[result.order[:10]].min() < 0
+    assert not find_lacking(lines[-3], "share %", "negative")
     assert not find_lacking(lines[-2], "2 more features", ".frame()")
     assert f"{100 * result.skipped_weight:.0f}% of splits" in lines[-1]
 
@@ -154,7 +156,7 @@ def test_what_is_not_there_is_not_mentioned(result):
     assert small._repr_html_().count("</p>") == 3 + small.select().any()  # there are few rows
     page = result._repr_html_()
     caveats = list_caveats(result, None)
-    assert page.count("</p>") == 4 + len(caveats)
+    assert page.count("</p>") == 5 + len(caveats)
     assert not find_lacking(page, *(html.escape(caveat.heading) for caveat in caveats), "90 rows", "2 more features")
     assert page.count("of splits") == 1
     # Bars as long as the scores, with intervals, and pale where nothing was found.

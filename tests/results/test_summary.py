@@ -124,7 +124,7 @@ def test_without_percents_features_are_counted(result, p_values, sentence):
     made = make_result(result, [30, 20, 10][: len(p_values)], p_values, has_share=False)
     assert find_percent(made) is None
     assert re.fullmatch(sentence, write_summary(made, 0.05))
-    assert "units" in write_total(made, None)
+    assert "squared error" in write_total(made, None)
 
 
 def test_shares_add_up_to_what_predictions_and_target_have_in_common():

@@ -177,4 +177,5 @@ def test_plots_and_texts_agree_on_directions(table):
     ax = result.plot(explanation=explanation)
     rows = zip(ax.get_yticklabels(), ax.texts, strict=True)
     assert {name.get_text(): word.get_text() for name, word in rows} == WORDS
-    assert "800 out-of-bag rows" in explain_directions(explanation)
+    assert not find_lacking(explain_directions(explanation), "800 out-of-bag rows", "not significant")
+    assert "not significant" not in explain_directions(explanation, with_inference=False)

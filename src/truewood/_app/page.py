@@ -175,7 +175,8 @@ class Page:
             self.event = ui.select([], label="Event column", with_input=True, on_change=self._set_roles)
             self.groups = ui.select([], label="Group column (optional)", with_input=True, on_change=self._set_roles)
             self.model = ui.select(list(MODELS), label="Model", value=MODELS[0])
-        self.groups.props("clearable")
+        self.event.props('hint="true or 1: event; false or 0: censored"')
+        self.groups.props('clearable hint="such as patients; folds keep them together"')
         for select in (self.target, self.task, self.event, self.groups, self.model):
             select.props("outlined")
         self.pairs = ui.checkbox("Also test pairs of columns for interactions (takes longer)")

@@ -12,9 +12,9 @@ from truewood._cli.output import REPORT_MODULES
 from truewood._extras import explain_missing
 
 _DESCRIPTION = """Analyze a table in the browser: drop a file, choose the target, check the column
-types, and read the report. The page is available only on this computer. The command
-prints an address that works once; after a browser has opened it, a new one is printed.
-Files are deleted when you close the page or stop the command."""
+types, and read the report. The page is available only on this computer. The
+command prints an address that works once; after a browser has opened it, a new
+one is printed. Files are deleted when you close the page or stop the command."""
 _FIRST_ADDRESS = """truewood is running. Open this address, which works once: {}
 Press Ctrl-C to stop truewood and delete its files.
 """

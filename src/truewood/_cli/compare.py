@@ -22,9 +22,9 @@ from truewood._compare import compare
 from truewood._load import load
 from truewood._results.importance_result import ImportanceResult
 
-_DESCRIPTION = """Compare two saved results feature by feature: two models on the same rows, or one
-model on two sets of rows (periods, regions). To compare results on the same rows, save
-them with --contributions, so that rows can be paired."""
+_DESCRIPTION = """Compare two saved results feature by feature: two models on the same rows, or
+one model on two sets of rows (periods, regions). To compare results on the same
+rows, save them with --contributions, so that rows can be paired."""
 _EXAMPLES = """examples:
   truewood importance test.csv --target churn --model-file old.ubj --contributions --output old.json
   truewood importance test.csv --target churn --model-file new.ubj --contributions --output new.json

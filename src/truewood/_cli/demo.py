@@ -180,7 +180,7 @@ def _explain(result: ImportanceResult) -> str:
         f"{make_ordinal(rank)} (adjusted p-value {format_p_value(float(result.adjusted_p_value()[0]))}), noise "
         f"features score about zero, and {n_false} of {count(n_noise, 'noise feature')} "
         f"{'is' if n_false == 1 else 'are'} significant "
-        f"(adjusted p-value at most 0.05).{above}"
+        f"(adjusted p-value at most 0.05). P-values are one-sided: they test whether importance is above zero.{above}"
     )
 
 

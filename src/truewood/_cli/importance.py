@@ -39,7 +39,8 @@ Forests are scored on out-of-bag rows, boosted trees by cross-validation, and a
 saved model on DATA, which must not contain its training rows. Messages are
 written to standard error, and the table or JSON object to standard output.
 
-exit codes: 0 for success; 2 for unusable input, with one line that explains why; 130 if interrupted
+exit codes: 0 for success; 2 for unusable input, with one line that explains why;
+130 if interrupted
 """
 
 

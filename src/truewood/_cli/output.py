@@ -33,6 +33,7 @@ from truewood._results.importance_text import STARS
 from truewood._results.interactions_text import summarize_pairs
 from truewood._results.summary import (
     classify_features,
+    explain_percent_of_total,
     explain_total,
     find_percent,
     find_shown,
@@ -278,9 +279,13 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     if percent is not None and percent.is_share:
         share = name_share(result)
         lines.append(" ".join([f"Share: {share[0].lower()}{share[1:]}", *explain_total(result)]))
-    lines.append(
-        "Biased rank: rank by mean decrease in impurity on the training rows, the basis of feature_importances_."
-    )
+    elif percent is not None:
+        total = explain_percent_of_total(result)
+        lines.append(f"% of total: {total[0].lower()}{total[1:]}")
+    # Boosting libraries and survival forests rank features in other ways, or not at all.
+    is_basis = not result.is_additive and result.task != "survival"
+    basis = ", the basis of feature_importances_" if is_basis else ""
+    lines.append(f"Biased rank: rank by mean decrease in impurity on the training rows{basis}.")
     check = check_table(result, score.X, score.feature_groups)
     lines += map(str, list_caveats(result, check))
     if check is not None and check.correlations.pairs and score.feature_groups is None:
@@ -288,7 +293,9 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     directions = find_directions(result, score.explanation, alpha)
     if score.explanation is None or directions is None or not any(direction.word for direction in directions):
         return lines
-    return [*lines, *describe_levels(result, directions), explain_directions(score.explanation)]
+    with_inference = result.inference_unavailable is None
+    meaning = explain_directions(score.explanation, with_inference=with_inference)
+    return [*lines, *describe_levels(result, directions), meaning]
 
 
 def print_json(content: dict[str, Any]) -> None:

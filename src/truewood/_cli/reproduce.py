@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NAMES = ("bias", "ranking", "table1", "rna", "adult", "boston")
+_DESCRIPTION = """Rerun an experiment of Zhou & Hooker's paper, print published and measured
+numbers, and write tables and plots. An interrupted run continues where it
+stopped."""
+_EXAMPLES = """examples:
+  truewood reproduce table1 --repetitions 20 --peers none
+  truewood reproduce bias --encoding ordinal --output results
+"""
 _WITHOUT_PEERS = ("bias", "ranking")
 _LOADERS = {"rna": "load_rna", "adult": "load_adult", "boston": "load_boston"}
 
@@ -26,12 +33,17 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser(
         "reproduce",
         help="rerun the experiments of the paper",
-        description="Rerun an experiment of Zhou & Hooker's paper, print published and measured numbers, and write "
-        "tables and plots. An interrupted run continues where it stopped.",
-        epilog="examples: truewood reproduce table1 --repetitions 20 --peers none; "
-        "truewood reproduce bias --encoding ordinal --output results",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", choices=[*_NAMES, "all"], help="experiment to run")
+    parser.add_argument(
+        "name",
+        choices=[*_NAMES, "all"],
+        metavar="EXPERIMENT",
+        help="table1: average rank of the informative feature among ten; bias: features without signal; ranking: weak "
+        "signal in a binary feature; rna, adult, boston: real data; all: all of these",
+    )
     parser.add_argument(
         "--encoding",
         choices=["dummy", "ordinal"],

@@ -140,8 +140,12 @@ def label_rows(ax: Axes, names: list[str]) -> None:
 
 
 def wrap_title(text: str) -> str:
-    """Break text into lines that fit above a plot."""
-    return "\n".join(textwrap.wrap(text, _TITLE_WIDTH))
+    """Break text into lines of similar length that fit above a plot."""
+    n_lines = len(textwrap.wrap(text, _TITLE_WIDTH))
+    longest = min(max(map(len, text.split(" "))), _TITLE_WIDTH)
+    widths = range(longest, _TITLE_WIDTH + 1)
+    width = next(width for width in widths if len(textwrap.wrap(text, width)) <= n_lines)
+    return "\n".join(textwrap.wrap(text, width))
 
 
 def _set_fallback_fonts(ax: Axes) -> None:

@@ -57,4 +57,7 @@ def _draw_dendrogram(groups: CorrelatedGroups) -> str:
         groups.plot(ax=figure.subplots())
         figure.savefig(image, format="png", dpi=120)
     source = base64.b64encode(image.getvalue()).decode()
-    return f'<img id="dendrogram" alt="Dendrogram of correlated columns" src="data:image/png;base64,{source}">'
+    return (
+        '<div class="dendrogram"><img id="dendrogram" alt="Dendrogram of correlated columns" '
+        f'src="data:image/png;base64,{source}"></div>'
+    )

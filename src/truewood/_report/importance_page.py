@@ -78,7 +78,7 @@ def write_report(
     has_directions = directions is not None and any(direction.word for direction in directions)
     reading = wording.explain_reading(result, alpha, target)
     if explanation is not None and has_directions:
-        reading.append(explain_directions(explanation))
+        reading.append(explain_directions(explanation, with_inference=has_inference))
     shown, certain = find_shown(result, percent), ""
     if has_inference and 1 < len(result.values) <= MAX_RANKED:
         certain = f" {escape(write_certain_top(result, alpha))}"

@@ -20,6 +20,7 @@ from truewood._results.summary import (
     Percent,
     describe_skipped,
     describe_total,
+    explain_percent_of_total,
     explain_total,
     find_percent,
     find_row_source,
@@ -135,11 +136,7 @@ def describe_method(result: ImportanceResult, check: TableCheck | None) -> list[
     if percent is not None and percent.is_share:
         lines.append(("Share", name_share(result)))
     elif percent is not None:
-        text = (
-            "Relative to the sum of all importances, and clipped to the range from 0 to 100%. Intervals ignore the "
-            "error of the sum."
-        )
-        lines.append(("Percentages", text))
+        lines.append(("Percentages", explain_percent_of_total(result)))
     mdi = "mdi: mean decrease in impurity of the same trees on their training rows; biased, but widely used."
     if result.measure != "mdi" and get_measure("mdi").unit[result.task] != name_unit(result):
         mdi += " Its unit differs from that of the importance, so compare only ranks."

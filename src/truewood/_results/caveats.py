@@ -78,10 +78,13 @@ class TableCheck:
         Nearly redundant columns.
     missing : list of (str, float)
         Columns with missing values, and the share of values that are missing.
+    n_within_groups : int
+        Number of nearly redundant pairs that `correlations` leaves out because both columns are in one feature group.
     """
 
     correlations: Correlations
     missing: list[tuple[str, float]]
+    n_within_groups: int = 0
 
 
 def check_table(
@@ -95,7 +98,8 @@ def check_table(
     # Columns of one group are scored together, so their correlation does not matter.
     group_of = {str(column): name for name, columns in (feature_groups or {}).items() for column in columns}
     pairs = [pair for pair in correlations.pairs if group_of.get(pair[0], pair[0]) != group_of.get(pair[1], pair[1])]
-    return TableCheck(replace(correlations, pairs=pairs), find_missing(X, names))
+    n_within_groups = len(correlations.pairs) - len(pairs)
+    return TableCheck(replace(correlations, pairs=pairs), find_missing(X, names), n_within_groups)
 
 
 def is_no_better_than_chance(result: ImportanceResult) -> bool:
@@ -260,6 +264,8 @@ def describe_correlations(check: TableCheck | None) -> str:
         how += "; columns with a single value or too many levels are left out"
     if found.n_with_categories < found.n_columns:
         how += f"; only the first {found.n_with_categories:,} were compared with categorical columns"
+    if check.n_within_groups:
+        how += f"; {count(check.n_within_groups, 'pair')} within a feature group not counted"
     verb = "is" if len(found.pairs) == 1 else "are"
     pairs = f"{count(len(found.pairs), 'pair')} of features {verb}" if found.pairs else "No pair of features is"
     return f"{pairs} strongly correlated ({how})."

@@ -123,14 +123,17 @@ def _write_notes(result: ImportanceResult) -> list[str]:
 
 def _write_legend(result: ImportanceResult) -> list[str]:
     """Explain the marks of the table and missing p-values, and count the features that it leaves out."""
-    notes = []
+    notes, percent = [], find_percent(result)
     if result.inference_unavailable is not None:
         notes.append(f"No p-values: {result.inference_unavailable}.")
     if result.inference_unavailable is None and result.select(_ALPHA).any():
-        percent, shown = find_percent(result), classify_features(result, _ALPHA)[result.order[:_N_SHOWN]]
+        shown = classify_features(result, _ALPHA)[result.order[:_N_SHOWN]]
         has_small = SIGNIFICANT_SMALL in shown
         small = f"; (*) significant, but less than {SMALL:g}% of {percent.base}" if percent and has_small else ""
         notes.append(f"* significant (adjusted p-value at most {_ALPHA:g}){small}.")
+    lowest = find_unit(result.values.tolist()).write(result.values[result.order[:_N_SHOWN]].min())
+    if percent is not None and lowest.startswith("-"):
+        notes.append(f"{name_percent_column(percent)}: negative values are shown as 0.")
     if "best_rank" in result.frame():
         notes.append("possible ranks: with 95% simultaneous confidence.")
     n_hidden = len(result.values) - _N_SHOWN

@@ -159,6 +159,14 @@ def name_share(result: ImportanceResult) -> str:
     return " ".join(filter(None, [f"{text[0].upper()}{text[1:]}.", explain_impurity(result), limits]))
 
 
+def explain_percent_of_total(result: ImportanceResult) -> str:
+    """Explain percentages that are relative to the sum of all scores."""
+    text = "Relative to the sum of all importances, and clipped to the range from 0 to 100%."
+    if result.values.min() < 0:
+        text += " The sum includes negative importances, so the percentages shown may add up to more than 100%."
+    return f"{text} Intervals ignore the error of the sum."
+
+
 def explain_total(result: ImportanceResult) -> list[str]:
     """Explain why what all features together explain differs from R2, in a sentence; empty for other tasks."""
     percent, measure = find_percent(result), get_measure(result.measure)
@@ -261,7 +269,9 @@ def write_summary(
         if not with_names:
             return f"Features by {name_measure(result)}"
         top = enumerate_names(names[:_N_TOP].tolist(), longest=longest)
-        return f"Most important of {count(n_features, 'feature')} by {name_measure(result)}: {top}."
+        if n_features <= _N_TOP:
+            return f"Features by {name_measure(result)}, most important first: {top}."
+        return f"Most important of {n_features:,} features by {name_measure(result)}: {top}."
     verdicts, percent = classify_features(result, alpha)[result.order], find_percent(result, target)
     level = f" ({name_level(alpha)})" if with_level else ""
     is_found = verdicts != NOT_SIGNIFICANT
@@ -318,7 +328,7 @@ def _count_significant(n_found: int, n_features: int) -> str:
 def describe_total(result: ImportanceResult, percent: Percent | None) -> tuple[str, str]:
     """Describe what all features explain together, or else what the numbers are, as a term and its value."""
     if percent is None:
-        return "Importances are in units of", name_unit(result)
+        return "Importances measure the", name_unit(result)
     if not percent.is_share:
         return "Percentages are relative to", "the sum of all importances"
     if get_measure(result.measure).is_given_others:

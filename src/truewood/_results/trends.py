@@ -137,8 +137,8 @@ def find_predicted_class(explanation: Explanation) -> str | None:
     return str(names[1]) if len(names) == 2 else None
 
 
-def explain_directions(explanation: Explanation) -> str:
-    """Explain how directions are determined."""
+def explain_directions(explanation: Explanation, *, with_inference: bool = True) -> str:
+    """Explain how directions are determined; without inference, all features have one."""
     what, (up, down) = name_prediction(explanation, find_predicted_class(explanation)), _name_trends(explanation)
     which = ""
     if explanation.output_names is not None and len(explanation.output_names) > 2:
@@ -148,13 +148,14 @@ def explain_directions(explanation: Explanation) -> str:
     if explanation.is_additive:
         unit = " Raw score: the sum of the trees' values, before any transformation such as the logistic function."
     elif explanation.is_risk:
-        unit = " Predicted risk: the number of events that the forest expects of a row, scikit-survival's `predict`."
+        unit = " Predicted risk: the predicted cumulative hazard, summed over the event times of the training rows."
+    which_not = "Features that are not significant, and groups of features," if with_inference else "Groups of features"
     return (
         f"Direction: how the mean effect on the {what} changes from low to high values of the feature{which}. It is "
         f'"{up}" if at least {100 * _MIN_MONOTONE:g}% of the total change is upward, "{down}" if at least '
         f'{100 * _MIN_MONOTONE:g}% is downward, and "mixed" otherwise or if the effect depends on other features. '
-        "For categories, the mean effect of each level is given instead. Features that are not significant, and groups "
-        f"of features, have no direction. Effects are means over {rows}.{unit}"
+        "For categories, the mean effect of each level is given instead. "
+        f"{which_not} have no direction. Effects are means over {rows}.{unit}"
     )
 
 

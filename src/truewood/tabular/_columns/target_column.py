@@ -255,7 +255,7 @@ def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | 
     if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
         raise TableError(
             f"column {quote(name)} must contain a number >= 0 in every row, and not only zeros, got "
-            f"{_describe_range(table[name])}; correct or drop the other rows.",
+            f"{_describe_range(table[name])}; correct or drop the rows with other values.",
             "sample_weight",
         )
     return np.asarray(weight, dtype=np.float64)
@@ -329,7 +329,7 @@ def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: M
     if column.dtype != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
         raise TableError(
             f"column {quote(time)} must contain only numbers above 0, got {_describe_range(rows[time])}; correct or "
-            "drop the other rows.",
+            "drop the rows with other values.",
             "target",
         )
     happened = _read_events(rows[event], event)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from truewood._formatting import count
 from truewood.tabular._columns.text_values import prefer_decimal_comma
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.frames import check_names
@@ -80,8 +81,8 @@ def _refuse_rows(text: str, delimiter: str, name: str, *, strips: bool, differs:
         csv.field_size_limit(usual_limit)
     if odd is not None:
         raise TableError(
-            f"{name} is ragged: line {lines.line_num} has {len(odd)} fields, but the header has {n_names}; fix the "
-            "file.",
+            f"{name} is ragged: line {lines.line_num} has {count(len(odd), 'field')}, but the header has "
+            f"{n_names:,}; fix the file.",
             "table",
         )
 
