@@ -115,7 +115,7 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str
         if getattr(a, kind) != getattr(b, kind):
             raise ValueError(
                 f"{both} must have the same {kind}, got {quote(getattr(a, kind))} and {quote(getattr(b, kind))}, "
-                f"whose scores are on different scales; pass results with the same {kind}."
+                f"whose scores cannot be compared; pass results with the same {kind}."
             )
     if len(a.per_output) != len(b.per_output):
         raise ValueError(

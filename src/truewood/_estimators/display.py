@@ -67,7 +67,7 @@ class ImportanceDisplay:
         estimator : object
             The fitted model, see `truewood.importance`.
         X : array-like, data frame or sparse matrix of shape (n_rows, n_columns)
-            The table.
+            The rows to score on, as in `truewood.importance`.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
             The target, or the name of its column in X.
         kind, top, ax, alpha

@@ -146,13 +146,13 @@ def _bootstrap_by_default(init: Callable[..., None]) -> Callable[..., None]:
 class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # type: ignore[misc]
     """A `RandomForestClassifier` with unbiased `feature_importances_`.
 
-    Parameters, methods and, with one exception, predictions are those of scikit-learn's class. `fit` also runs
-    `truewood.importance` on the out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the
-    forest is fit anyway, and the attributes below raise an error that explains why.
+    Parameters, methods and predictions are those of scikit-learn's class, with two exceptions. First,
+    ``bootstrap=False`` raises an error: without bootstrap, trees have no out-of-bag rows. Second, scikit-learn 1.9 and
+    later draw rows into bootstrap samples in proportion to their weights. If too few rows of a class are then out of
+    bag to score it, and `max_samples` is None, `fit` draws smaller bootstrap samples.
 
-    The exception: scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights. If too
-    few rows of a class are then out of bag to score it, and `max_samples` is None, `fit` draws smaller bootstrap
-    samples.
+    `fit` also runs `truewood.importance` on the out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows
+    to score, the forest is fit anyway, and the attributes below raise an error that explains why.
 
     Attributes
     ----------
@@ -177,9 +177,10 @@ class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # 
 class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # type: ignore[misc]
     """A `RandomForestRegressor` with unbiased `feature_importances_`.
 
-    Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
-    out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why.
+    Parameters, methods and predictions are those of scikit-learn's class, except that ``bootstrap=False`` raises an
+    error: without bootstrap, trees have no out-of-bag rows. `fit` also runs `truewood.importance` on the out-of-bag
+    rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the attributes
+    below raise an error that explains why.
 
     Attributes
     ----------

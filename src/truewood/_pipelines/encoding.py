@@ -89,7 +89,7 @@ def _note_unused(encoding: Encoding) -> tuple[str, ...]:
         notes.append(f"Not used by the pipeline, and left out: {_list(dropped)}.")
     if constant:
         listed = _list(constant)
-        notes.append(f"Constant in the sampled rows, so their role in the pipeline is unknown: {listed}.")
+        notes.append(f"Constant in the rows sampled to trace the pipeline, and left out: {listed}.")
     return tuple(notes)
 
 

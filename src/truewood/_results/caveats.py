@@ -187,8 +187,8 @@ def _list_unstable(result: ImportanceResult) -> list[Caveat]:
     return [
         Caveat(
             "Intervals too short",
-            f"{subject} {enumerate_names(names)} {verb} strongly between trees, as for features that matter only in "
-            "combination with others. Other rows could lead to quite different splits, so "
+            f"{subject} {enumerate_names(names)} {verb} strongly between trees, which is typical of features that "
+            "matter only in combination with others. Other rows could lead to quite different splits, so "
             f"{'its interval is' if len(names) == 1 else 'their intervals are'} probably too short. In "
             "Python, use inference='bags' with at least 1,000 trees.",
         )

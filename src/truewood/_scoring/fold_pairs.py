@@ -75,8 +75,8 @@ def check_n_pairs(n_pairs: int, max_pairs: int) -> None:
     """Refuse to choose among pairs: trees of a fold were trained on rows that evaluate other folds."""
     if n_pairs > max_pairs:
         raise ValueError(
-            f"max_pairs must be at least {n_pairs:,}, the number of pairs, because folds test all pairs, got "
-            f"{max_pairs:,}; pass max_pairs={n_pairs}, or choose features with features=."
+            f"max_pairs must be at least {n_pairs:,}, the number of pairs, because cross_interactions tests all pairs, "
+            f"got {max_pairs:,}; pass max_pairs={n_pairs}, or choose features with features=."
         )
 
 

@@ -152,7 +152,9 @@ def find_types(schemas: Sequence[tuple[str, Any]], columns: Sequence[str]) -> di
             if pa.types.is_null(known):
                 types[name] = own, label
             elif not pa.types.is_null(own) and _find_kind(own) != _find_kind(known):
-                raise ValueError(f"column {quote(name)} is {own} in {label}, but {known} in {first}.")
+                raise ValueError(
+                    f"column {quote(name)} is {own} in {label}, but {known} in {first}; write all files with one type."
+                )
     return {name: known for name, (known, _) in types.items()}
 
 

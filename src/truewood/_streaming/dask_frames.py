@@ -102,7 +102,10 @@ class _ColumnRoles:
         for name in self.columns if len(table) else ():
             own, known = table[name].dtype, self.types[name]
             if _find_kind(own) != _find_kind(known):
-                raise ValueError(f"column {quote(name)} is {own}, but {known} in the metadata of X.")
+                raise ValueError(
+                    f"column {quote(name)} is {own}, but {known} in the metadata of X; correct meta= "
+                    "where X is created."
+                )
         if self.targets:
             y = table[self.targets[0]] if len(self.targets) == 1 else table[self.targets].to_numpy()
         if self.weights:

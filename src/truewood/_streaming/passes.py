@@ -220,7 +220,7 @@ def choose_columns(model: StreamingModel, known: Sequence[str], others: Sequence
             raise ValueError(
                 f"X must have the {n_columns} columns {spec.model} was fit on, got {len(given)} besides y and "
                 f"sample_weight: {list_names(given, 5)}; {spec.model} has no feature names to "
-                "select columns by, so drop the others."
+                "select columns by, so pass exactly the columns of the fit, in the same order."
             )
         return given
     spell = spec.spell if is_plain else str

@@ -15,7 +15,7 @@ def open_model(model: Any) -> TreeModel:
     name = type(model).__name__
     if not hasattr(model, "as_treelite"):
         raise TypeError(
-            f"{name} must have as_treelite(), as forests of cuML 25.6 or later do; or pass a treelite.Model."
+            f"{name} must have as_treelite(), which cuML has since 25.6; upgrade cuML, or pass a treelite.Model."
         )
     try:
         trees = model.as_treelite()

@@ -109,8 +109,8 @@ class TrainingRecord:
     node_counts : callable
         ``node_counts(tree)`` returns the number of training rows at each node.
     training_rows : callable
-        ``training_rows(tree, target, sample_weight)`` returns the tree's `InBagRows`, given the weights of the
-        fit, or None, and its target: y is `target.codes` for classes, and ``target.numbers + target.origin`` otherwise.
+        ``training_rows(tree, target, sample_weight)`` returns the tree's `InBagRows`. `sample_weight` is None for a fit
+        without weights. `target` contains y: `target.codes` for classes, ``target.numbers + target.origin`` otherwise.
     bag : callable or None, default=None
         ``bag(tree)`` returns the rows of the tree's bag, in any order and as often as they were drawn; None for a model
         with trees that were fit on every row, or without recorded bags.

@@ -41,7 +41,7 @@ def prepare_table(saved: SavedModel, table: pd.DataFrame, messages: Messages) ->
             )
             if chosen.shape[1] > saved.n_columns
             else f"the model has {count(saved.n_columns, 'column')} without names, but the table has only "
-            f"{chosen.shape[1]} besides the target.",
+            f"{chosen.shape[1]} besides the target; pass all columns of the fit, in the same order.",
             "saved_model",
         )
     names = saved.columns or [str(j) for j in range(saved.n_columns)]

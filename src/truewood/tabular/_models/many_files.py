@@ -116,7 +116,7 @@ class _Batches:
     def __init__(self, saved: SavedModel, source: Source, roles: Roles, messages: Messages) -> None:
         self._saved, self._source, self._roles, self._messages = saved, source, roles, messages
         self.first = pd.DataFrame()
-        self._n_others = 0
+        self._others: list[str] = []
 
     def read(self) -> Iterator[Part]:
         """Read all batches from the start."""
@@ -136,15 +136,15 @@ class _Batches:
                 raise TableError(as_message(error.reason).prefix(f"{label}: "), error.argument) from error
             if self.first.empty:
                 self.first = X
-            elif is_first_pass:
-                self._n_others += bool(collected.warnings)
+            elif is_first_pass and collected.warnings:
+                self._others.append(f"{label}: {collected.warnings[0]}")
             yield Part(label, X, y, None if not weights else rows[weights[0]])
 
     def report_others(self) -> None:
         """Report how many batches after the first have warnings."""
-        if self._n_others:
-            batches = "batch has" if self._n_others == 1 else "batches have"
-            self._messages.warn(f"{self._n_others:,} more {batches} such warnings")
+        if self._others:
+            batches = "batch after the first has" if len(self._others) == 1 else "batches after the first have"
+            self._messages.warn(f"{len(self._others):,} {batches} warnings, such as {self._others[0]}")
 
 
 def _report(progress: Progress, n_rows: int | None) -> Update:

@@ -46,7 +46,8 @@ default="random-forest"
         classification and survival, and all columns for regression.
     min_samples_leaf : int, default=None
         Minimum number of rows in a leaf. None means the default of the library for boosting, and 1 for classification
-        forests, 5 for regression forests and 15 for survival forests; beyond 50,000 rows, forests use more.
+        forests, 5 for regression forests and 15 for survival forests; beyond 50,000 rows, forests use more. Not
+        available for "xgboost" and "catboost".
     sample : int or "all", default=None
         Number of rows to use, drawn at random; "all" means all. None means all, or fewer if the fit would take more
         than 2 minutes on one core or its trees more than 4 GiB.
