@@ -90,3 +90,11 @@ def test_what_has_no_interactions():
     with pytest.raises(TableError, match=r"interactions: .*survival") as caught:
         score_table(table, "effect", event="died", settings=FitSettings(n_estimators=10), interactions=True)
     assert caught.value.argument == "interactions"
+
+
+def test_folds_with_too_many_pairs():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 34)), columns=[f"x{j}" for j in range(34)])
+    settings = FitSettings("hist-gradient-boosting", n_estimators=2, cv=2)
+    with pytest.raises(TableError, match=r"interactions: .*500.*528.*test_size=") as caught:
+        score_table(table, "x33", settings=settings, interactions=True)
+    assert caught.value.argument == "interactions"

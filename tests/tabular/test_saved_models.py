@@ -298,3 +298,16 @@ def test_measures_of_in_bag_rows_are_refused():
     with pytest.raises(tw.tabular.TableError, match=r"sobol_mda.*in-bag") as caught:
         score_saved_model(forest, TEST, "y", measure="sobol_mda")
     assert caught.value.argument == "measure"
+
+
+def test_levels_that_only_a_later_file_has(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"kind": rng.choice(["a", "b"], 300), "x": rng.normal(size=300)})
+    table["y"] = (table["kind"] == "a") + table["x"] + rng.normal(size=300)
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["kind"]), remainder="passthrough")
+    pipeline = make_pipeline(encoder, RandomForestRegressor(10, random_state=0))
+    pipeline.fit(table[["kind", "x"]][:100], table["y"][:100])
+    table[100:200].to_parquet(tmp_path / "0.parquet", index=False)
+    table[200:].assign(kind="c").to_parquet(tmp_path / "1.parquet", index=False)
+    scored = score_saved_model(pipeline, tmp_path, "y", n_jobs=1)
+    assert any(not find_lacking(text, "1 batch", "1.parquet", "100.0%", "kind", "'c'") for text in scored.warnings)

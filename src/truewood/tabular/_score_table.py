@@ -96,7 +96,7 @@ def score_table(
         Whether to keep the contribution of each row, which `truewood.compare` needs for results on the same rows.
     interactions : bool, default=False
         Whether to test which pairs of features work together; see `truewood.interactions`. Models that are scored by
-        cross-validation are refit for this.
+        cross-validation are refit for this, and can have at most 500 pairs.
     group_correlated : float, default=None
         Score columns together if their average rank correlation is at least this; see `truewood.correlated_groups`.
     alpha : float, default=0.05

@@ -35,6 +35,8 @@ from truewood.tabular._table_score import ColumnSummary, TableScore
 _MOST_EXPLAINED = 2_000
 # Scores are split by class if the number of classes is in this range; two classes share every score equally.
 _FEWEST_CLASSES, _MOST_CLASSES = 3, 12
+# Cross-validation scores all pairs of features: every row is scored, so none is left to choose pairs on.
+_MOST_PAIRS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,12 +171,24 @@ def _test_pairs(
         "feature_groups": feature_groups,
         "engine": scoring.engine,
     }
+    n_features = fitted.X.shape[1] if feature_groups is None else len(feature_groups)
+    n_pairs = n_features * (n_features - 1) // 2
+    if fitted.rows == "folds" and n_pairs > _MOST_PAIRS:
+        raise TableError(
+            Message(
+                f"cross-validation scores all pairs of columns, at most {_MOST_PAIRS}, got {n_pairs:,}.",
+                "Use fewer columns, or hold out rows instead with {test_size}.",
+                test_size=0.3,
+            ),
+            "interactions",
+        )
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             if fitted.rows == "folds":
                 # In this process: the app can end it, but not the processes that it starts.
-                found = cross_interactions(fitted.model[0], fitted.X, fitted.y, cv=fitted.splits, **options)
+                options |= {"cv": fitted.splits, "max_pairs": _MOST_PAIRS}
+                found = cross_interactions(fitted.model[0], fitted.X, fitted.y, **options)
             else:
                 options |= {"rows": fitted.rows, "n_jobs": scoring.n_jobs}
                 found = interactions(fitted.model, fitted.X, fitted.y, **options)
