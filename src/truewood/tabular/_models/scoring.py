@@ -37,6 +37,8 @@ _MOST_EXPLAINED = 2_000
 _FEWEST_CLASSES, _MOST_CLASSES = 3, 12
 # Cross-validation scores all pairs of features: every row is scored, so none is left to choose pairs on.
 _MOST_PAIRS = 500
+# Threshold of `group_correlated` that a message suggests.
+_GROUPED = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +204,9 @@ def _pass_on(caught: list[warnings.WarningMessage], messages: Messages, add: Cal
     """Add the warnings of a call as messages or warnings, except those that there are already."""
     shown = [warning.message for warning in caught if warning.category is UserWarning]
     for message in dict.fromkeys(get_message(warning) for warning in shown if isinstance(warning, Warning)):
+        if "feature_groups" in message.suggestion:  # tables have another argument for this
+            hint = message.hint.replace("feature_groups", "group_correlated")
+            message = Message(message.text, hint, group_correlated=_GROUPED)
         if str(message) not in map(str, messages.warnings):
             add(message)
 
