@@ -139,7 +139,7 @@ def draw_cost(folder: Path) -> Figure:
     ticks = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 hour", 86400: "1 day"}
     axes.set_xticks(list(ticks), list(ticks.values()), rotation=45, ha="right", fontsize=8)
     axes.set_xticks([], minor=True)
-    axes.set_title(f"{lines['case'].iloc[0]}, one thread", fontsize=10)
+    figure.suptitle(f"{lines['case'].iloc[0]}, one thread", fontsize=10)
     axes.grid(axis="x", alpha=0.25, lw=0.5)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
