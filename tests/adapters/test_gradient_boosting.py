@@ -92,7 +92,7 @@ def test_gradient_boosting_finds_the_signal(name):
 def test_gradient_boosting_refuses_its_training_rows(name):
     X, y = draw_data(GRADIENT_BOOSTING[name][1])
     model = fit_gradient_boosting(name)
-    remedy = r"rows='heldout'.*GradientBoosting.*test set.*cross_importance"
+    remedy = r"rows='heldout'.*GradientBoosting.*other rows.*cross_importance"
     with pytest.raises(tw.TrainingRowsError, match=remedy):
         tw.importance(model, X, y, rows="heldout")
     with pytest.raises(ValueError, match="rows='auto'"):
