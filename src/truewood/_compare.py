@@ -149,7 +149,7 @@ def _match_features(a: ImportanceResult, b: ImportanceResult, names: tuple[str, 
             reason = "names are repeated"
         raise ValueError(
             f"{' and '.join(names)} must have the same features, got {count(len(names_a), 'feature')} and "
-            f"{len(names_b):,}: {reason}. Score both on the same columns, or combine columns with feature_groups=."
+            f"{len(names_b):,}: {reason}. Score both on the same columns, with the same feature_groups=."
         )
     return np.array([positions[name] for name in names_a])
 

@@ -45,6 +45,21 @@ def test_bars_are_shares_in_order(result):
     assert "share of the variation in the target (%)" in ax.get_xlabel()
 
 
+def test_the_legend_fits_beside_long_names():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=[f"WIDE_COLUMN_NAME_{k}" for k in "ABC"])
+    X["WIDE_COLUMN_NAME_D"] = X["WIDE_COLUMN_NAME_A"] + 0.01 * rng.normal(size=300)
+    y = X.iloc[:, 0] * X.iloc[:, 1] + X.iloc[:, 2]
+    forest = RandomForestRegressor(20, min_samples_leaf=5, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="withheld"):
+        result = tw.interactions(forest, X, y)
+    ax = result.plot()
+    ax.figure.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    assert len(ax.get_legend().get_texts()) == 4
+    assert 0 <= box.x0 < box.x1 <= ax.figure.bbox.width
+
+
 def test_heat_map_has_the_matrix(result):
     ax = result.plot("heatmap")
     shown = ax.images[0].get_array()

@@ -271,6 +271,7 @@ def test_cards_show_effects_and_classes(tmp_path):
             assert re.search(rf"\b{label} +{value:.1f}", cards[name])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count('class="curve"') == 3
+    assert '"levels":[["for much",""],["Rome",' in page  # the table names the class of the effects of levels
     # The class that the feature affects most comes first.
     size = np.abs(explanation.values[:, list(result.feature_names).index("up")]).mean(axis=0)
     drawn = re.findall(r'prediction for "(\w+)" by value', cards["up"])
@@ -283,7 +284,7 @@ def test_the_curve_of_a_date_has_dates():
         "rising", [-1.0, 1.0], errors=[0.1, np.nan], values=[0.0, 86400.0], counts=[5, 1], is_date=True
     )
     drawn = draw_effects(direction, "prediction")
-    assert not find_lacking(drawn, "1970-01-01", "1970-01-02", "-1.20", "+1.00")
+    assert not find_lacking(drawn, "1970-01-01", "1970-01-02", "-1.20", "+1.00", "no interval for a value with 1 row")
     assert "nan" not in drawn
 
 

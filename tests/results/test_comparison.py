@@ -198,7 +198,7 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(rows, pair):
         (tw.importance(fit(rows), X[:N_TRAIN], y[:N_TRAIN], contributions=True), ["rows", "'heldout' and 'oob'"]),
         (
             score(fit(rows), rows, feature_groups={"both": ["x0", "x1"]}),
-            ["4", "3", "'x0'"],
+            ["4", "3", "'x0'", "the same feature_groups="],
         ),
         (replace(b, feature_names=np.array(["x0", "x1", "x2", "x2"])), ["'x3'"]),
         (score(fit(rows), rows, inference=False), ["b", "inference=False"]),

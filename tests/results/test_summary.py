@@ -205,6 +205,21 @@ def test_boosted_shares_above_one_become_parts_of_the_sum(result):
     assert find_percent(replace(made, is_additive=True, values=made.values / 2, share=made.share / 2)).is_share
 
 
+def test_shares_above_one_are_told_from_a_total_above_one(result):
+    def find(made):
+        return [c.text for c in list_caveats(made, None) if "100%" in c.heading]
+
+    (share,) = find(make_result(result, [130, 20], [SURE, SURE]))
+    assert not find_lacking(share, "reach 130% and add up to 150%", "covariance")
+    (total,) = find(make_result(result, [80, 40], [SURE, SURE]))
+    assert not find_lacking(total, "add up to 120%", "covariance")
+    # The losses that permuting features adds have no total.
+    assert not find(replace(make_result(result, [80, 40], [SURE, SURE]), measure="permutation"))
+    (loss,) = find(replace(make_result(result, [130, 20], [SURE, SURE]), measure="permutation"))
+    assert not find_lacking(loss, "reach 130%", "worse")
+    assert "covariance" not in loss
+
+
 def test_the_target_is_named(result):
     made = make_result(result, [40, 0.1], [SURE, 0.6])
     assert re.match("f0 explains 40% of .* price", write_summary(made, 0.05, target="price"))

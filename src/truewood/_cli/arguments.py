@@ -93,7 +93,7 @@ def add_target(parser: argparse.ArgumentParser, help_of_target: str) -> None:
         action=Once,
         metavar="COLUMN",
         help="column of event indicators, with --time: true or 1 for an event, false or 0 for censoring (or, as in R, "
-        "2 for an event and 1 for censoring); the model is then a survival forest",
+        "2 for an event and 1 for censoring); truewood importance then fits a survival forest",
     )
 
 

@@ -68,9 +68,12 @@ def _open_figure(width: float, height: float) -> Iterator[Axes]:
     figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
     try:
         yield ax
-        # Center the title in the figure, because long names of features leave little space above the axes.
+        # Center title and legend in the figure, because long names of features leave little space above the axes.
         across_figure = blended_transform_factory(figure.transFigure, ax.transAxes)
         ax.title.set_transform(across_figure + ax.titleOffsetTrans)  # type: ignore[attr-defined]
+        legend = ax.get_legend()
+        if legend is not None and legend.get_bbox_to_anchor().y0 > ax.bbox.y1 - 1:  # above the axes, not in or beside
+            legend.set_bbox_to_anchor((0.5, 1.0), transform=across_figure)
     except BaseException:
         plt.close(figure)
         raise

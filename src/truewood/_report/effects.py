@@ -27,7 +27,8 @@ def draw_effects(direction: Direction, prediction: str) -> str:
     )
     line = "lines" if direction.levels else "shaded"
     more = f"; not shown: {count(direction.n_more, 'less frequent level')}" if direction.n_more else ""
-    caption = f"Mean effect on the {prediction} by {by}{power} ({line}: {INTERVALS} of the mean{more})"
+    single = f"; no interval for a {by} with 1 row" if any(map(math.isnan, direction.errors)) else ""
+    caption = f"Mean effect on the {prediction} by {by}{power} ({line}: {INTERVALS} of the mean{single}{more})"
     return f"<figure>{drawn}<figcaption>{escape(caption)}.</figcaption></figure>"
 
 

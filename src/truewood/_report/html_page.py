@@ -221,12 +221,14 @@ def _collect(page: Page) -> dict[str, Any]:
 
 
 def _summarize_direction(direction: Direction) -> dict[str, Any]:
-    """Return what a cell of the table shows: the effects, and those of the highest and the lowest level as text."""
+    """Return what a cell of the table shows: the effects, and the class and the extreme levels as text."""
     effects = list_effects(direction)
     ends = effects if len(effects) <= _MAX_LEVELS else [effects[0], effects[-1]]
     n_left = len(effects) - len(ends) + direction.n_more
     if n_left:
         ends = [*ends, (count(n_left, "more level"), "")]
+    if ends and direction.output:
+        ends = [(f"for {direction.output}", ""), *ends]
     return {"text": direction.text, "effects": direction.effects, "levels": ends}
 
 

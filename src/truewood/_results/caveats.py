@@ -203,17 +203,27 @@ def _round_up(n_trees: int) -> int:
 
 def _list_large_shares(result: ImportanceResult) -> list[Caveat]:
     factor, percent = find_share_factor(result.values, result.share), find_percent(result)
-    largest = factor * max(float(result.values.sum()), float(result.values.max()))
-    if percent is None or not largest > 1:
+    measure = get_measure(result.measure)
+    adds_up = not measure.is_loss_increase and not measure.is_given_others
+    found = {"reach": factor * float(result.values.max())}
+    if adds_up:
+        found["add up to"] = factor * float(result.values.sum())
+    above = [f"{verb} {100 * share:.0f}%" for verb, share in found.items() if share > 1]
+    if percent is None or not above:
         return []
-    shown = "they are shown as 100%" if percent.is_share else "importances are shown relative to their sum"
+    shown = "100% is shown instead" if percent.is_share else "importances are shown relative to their sum"
+    reason = (
+        "A share is the covariance of predictions and target relative to the target's variance in training, and "
+        "exceeds 100% if predictions vary more than the target, or if the target varies more in evaluation rows than "
+        "in training rows."
+        if adds_up
+        else "A share above 100% means that without the feature's information, predictions are worse than the mean of "
+        "the target, or that the target varies more in evaluation rows than in training rows."
+    )
     return [
         Caveat(
             "Shares above 100%",
-            f"shares reach {100 * largest:.0f}%, so {shown}. A share is the covariance of predictions and target "
-            "relative to the target's variance in training, and exceeds 100% if predictions vary more than the target, "
-            "or if the target varies more in evaluation rows than in training rows. Rely on "
-            "the order of the features, not on the sizes.",
+            f"shares {' and '.join(above)}, so {shown}. {reason} Rely on the order of the features, not on the sizes.",
         )
     ]
 
