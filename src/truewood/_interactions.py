@@ -39,7 +39,8 @@ def interactions(
     ----------
     model : object
         A fitted tree, forest or boosted model, or a Pipeline that ends in one, as in `importance`. Models of survival
-        times, causal forests, and models whose splits are unknown are not supported.
+        times, causal forests, YDF forests whose trees vote, and CatBoost models with categorical features are not
+        supported.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The training data for ``rows="oob"``, held-out data for ``rows="heldout"``.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str

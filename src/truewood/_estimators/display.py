@@ -124,7 +124,8 @@ class ImportanceDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Significance level for p-values adjusted by the Benjamini-Hochberg procedure.
+            Significance level for p-values adjusted by the Benjamini-Hochberg procedure; with "rank_sets", the
+            probability that any rank set is wrong.
 
         Returns
         -------

@@ -123,7 +123,7 @@ class InputSpec:
     takes_codes : bool, default=False
         Whether it identifies categories of a data frame by code, not by label.
     takes_device : bool or None, default=None
-        Whether rows on a GPU can stay there; None if they can unless `encode` is set.
+        Whether rows on a GPU can stay there; None means that they can unless `encode` is set.
     """
 
     model: str

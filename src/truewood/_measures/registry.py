@@ -162,8 +162,8 @@ MDI_OOB = Measure(
 )
 MDI_PLUS_OOB = Measure(
     name="mdi_plus_oob",
-    summary="covariance of target and the feature's part in a ridge regression on each tree's splits and columns "
-    "(MDI+, Agarwal et al.); needs the training data",
+    summary="covariance of the target with the feature's part of the prediction by a ridge regression on each tree's "
+    "splits and columns (MDI+, Agarwal et al.); needs the training data",
     title="MDI+, evaluation rows",
     part_score=multiply_parts,
     skips=False,

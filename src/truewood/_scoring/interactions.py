@@ -108,11 +108,13 @@ def check_model(tree_model: TreeModel) -> None:
     loss = tree_model.target.loss
     if tree_model.finds_leaves:
         raise TypeError(
-            f"the splits of {tree_model.name} are unknown, but interactions need them; fit another tree model."
+            f"interactions need both branches of each split, but only {tree_model.name} itself can send rows down its "
+            "trees; encode categories as numbers before the fit, or fit another tree model."
         )
     if not tree_model.has_predictions or tree_model.why_no_heldout is not None:
         raise TypeError(
-            f"interactions need trees that store predictions, but those of {tree_model.name} do not; use another model."
+            f"interactions need trees whose nodes store predictions of y, but those of {tree_model.name} do not; use "
+            "another model."
         )
     if (loss is not None and loss.is_life_table) or (not tree_model.is_additive and not tree_model.target.is_y):
         raise TypeError(

@@ -95,7 +95,7 @@ def open_model(model: Any) -> TreeModel:
     if isinstance(model, TreeEnsemble):
         return _view_ensemble(model)
     if isinstance(model, type):
-        raise TypeError(f"model must be a fitted model, got the class {model.__name__}.")
+        raise TypeError(f"model must be a fitted model, got the class {model.__name__}; pass a fitted instance of it.")
     class_path = _find_class_path(type(model), [*_REGISTRY, *list_plugins()])
     if class_path is None:
         list_plugins.cache_clear()  # a package may have been installed since

@@ -23,7 +23,10 @@ def open_model(model: Any) -> TreeModel:
     other = next((tree for tree in trees if not isinstance(tree, BaseDecisionTree)), None)
     name = type(model).__name__
     if other is not None:
-        raise TypeError(f"{name} must be fit over decision trees, got {type(other).__name__}.")
+        raise TypeError(
+            f"{name} must consist of decision trees, got {type(other).__name__}; fit it with a decision tree as its "
+            "base estimator."
+        )
     if hasattr(model, "samplers_"):  # RUSBoostClassifier of imbalanced-learn
         why_no_bags, training = (
             "fits each tree to a sample of the rows, weighted by the errors of the trees before it",

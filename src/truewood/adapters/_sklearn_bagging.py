@@ -23,7 +23,10 @@ def open_model(model: Any) -> TreeModel:
     check_is_fitted(model)
     other = next((tree for tree in model.estimators_ if not isinstance(tree, BaseDecisionTree)), None)
     if other is not None:
-        raise TypeError(f"{type(model).__name__} must be fit over decision trees, got {type(other).__name__}.")
+        raise TypeError(
+            f"{type(model).__name__} must consist of decision trees, got {type(other).__name__}; fit it with a "
+            "decision tree as its base estimator."
+        )
     training = TrainingRecord(
         n_rows=count_training_rows(model),
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,

@@ -94,8 +94,8 @@ class TreeReader:
         ``find_leaves(trees, values)`` returns the leaf of each row in each tree of a range, shape (n_rows, n_trees), as
         node numbers within the tree, for a library that has to route rows itself.
     combined : tuple of str, default=()
-        Names of features that combine several columns, numbered after the columns; only for a library that finds leaves
-        itself.
+        Names of features that combine several columns; their indices follow those of the columns. Only for a library
+        that finds leaves itself.
     library : ReferencePredictor or None, default=None
         Leaves and predictions of the library itself; None if they are unavailable.
     find_tree_arrays : callable or None, default=None

@@ -183,7 +183,7 @@ def _check_memory(cost: Cost, n_rows: int) -> None:
             Message(
                 f"{cost.settings.count_trees():,} trees{folds} for {count(n_rows, 'row')}{classes} may take "
                 f"{n_bytes / 2**30:.1f} GiB, but this machine has {there / 2**30:.1f} GiB.",
-                "Use fewer rows or trees, or limit their size with {min_samples_leaf} or {max_depth}.",
+                "Use fewer rows or trees, or limit the size of the trees with {min_samples_leaf} or {max_depth}.",
                 min_samples_leaf=20,
                 max_depth=10,
             ),
