@@ -39,8 +39,9 @@ def compare(
     same_rows : bool, default=None
         Whether both results use the same rows, which are then paired by position; this needs ``contributions=True`` for
         both results. False treats the results as independent; with ``groups=``, they must not have a group in common.
-        None pairs rows if both results have the same number of rows, and otherwise treats the results as independent.
-        Pairing is also valid if the rows are in fact different and independent.
+        None treats the results as independent if their numbers of rows differ, and otherwise pairs rows or, without
+        ``contributions=True``, raises an error. Pairing is also valid if the rows are in fact different and
+        independent.
 
     Returns
     -------

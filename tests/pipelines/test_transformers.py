@@ -176,7 +176,7 @@ def test_steps_after_steps():
     result = check(pipeline, TRAIN, Y, labels)
     assert result.feature_names.tolist() == ["a", "s", "pca__pca0", "poly__scaled__a s__s_v"]
     mixed = (
-        "Computed from several columns (a, b, s), so scored as separate features: pca__pca0, poly__scaled__a s__s_v."
+        "Scored as separate features because they combine several columns (a, b, s): pca__pca0, poly__scaled__a s__s_v."
     )
     assert result.notes[0] == mixed
 

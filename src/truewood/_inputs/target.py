@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood._formatting import shorten
 from truewood._inputs.losses import Loss
 from truewood._inputs.row_blocks import map_blocks
 
@@ -365,7 +366,10 @@ def read_sample_weight(sample_weight: Any, n_rows: int, *, may_be_zero: bool = F
     try:
         weight = np.require(sample_weight, np.float64, ["C", "A", "E"])
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"sample_weight must be numbers, one per row, got {type(sample_weight).__name__}.") from error
+        raise ValueError(
+            f"sample_weight must be numbers, one per row, got {type(sample_weight).__name__}: "
+            f"{shorten(str(error), 200)}"
+        ) from error
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weight.shape}.")
     if not np.isfinite(weight).all() or (weight < 0).any():

@@ -75,7 +75,7 @@ def _note_mixed(mixed: list[str], blended: list[str]) -> tuple[str, ...]:
     """Note features that derive from several columns."""
     if not mixed:
         return ()
-    return (f"Computed from several columns ({_list(blended)}), so scored as separate features: {_list(mixed)}.",)
+    return (f"Scored as separate features because they combine several columns ({_list(blended)}): {_list(mixed)}.",)
 
 
 def _note_unused(encoding: Encoding) -> tuple[str, ...]:

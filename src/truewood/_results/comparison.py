@@ -185,7 +185,7 @@ class Comparison:
         path : str or path
             The file to write; its name must end in .html.
         title : str, default=None
-            Title of the report.
+            Title of the report; None means "Which features differ between a and b?", with the names of the results.
         notes : sequence of str, default=()
             Sentences to add to the description of the method.
         alpha : float, default=0.05

@@ -52,7 +52,7 @@ class Explanation:
     is_additive : bool
         Whether the trees' values add up to a raw score, as in boosting.
     is_risk : bool
-        Whether a larger prediction means an earlier event, as for survival times.
+        Whether a larger prediction means an earlier event, as for the risks that survival models predict.
     notes : tuple of str
         Caveats, one sentence each.
     positive_class : str or None

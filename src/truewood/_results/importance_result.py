@@ -40,7 +40,7 @@ class ImportanceResult(ScoresWithErrors):
         a feature without predictive power scores zero on average.
     share : ndarray of shape (n_features,)
         Scores relative to the target's impurity: the share explained by splits on the feature; for "sobol_mda", the
-        share that the model cannot explain without the feature; for "permutation", the increase in squared error when
+        share that the model explains only with the feature; for "permutation", the increase in squared error when
         the feature is permuted. NaN if scores are not in units of impurity, as for boosted classifiers and for error
         rates (permutation importance of classifiers).
     per_tree : ndarray of shape (n_trees, n_features)
@@ -313,7 +313,7 @@ class ImportanceResult(ScoresWithErrors):
             The value passed as ``feature_groups=``, to list the columns of each group; groups from
             `truewood.correlated_groups` are shown with their dendrogram.
         title : str, default=None
-            Title of the report.
+            Title of the report; None means "Which features matter?".
         performance : str, default=None
             How well the model predicts rows it was not trained on, such as "AUC 0.91".
         notes : sequence of str, default=()

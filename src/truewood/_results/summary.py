@@ -151,7 +151,7 @@ def name_share(result: ImportanceResult) -> str:
     if result.values.min() < 0 and not measure.is_given_others and not measure.is_loss_increase:
         limits += " The total includes negative shares, so the shares shown may add up to more than the total."
     if measure.is_given_others:
-        text = f"the part of {name_impurity(result)} that the model cannot explain without the feature"
+        text = f"the part of {name_impurity(result)} that the model explains only with the feature"
     elif measure.is_loss_increase:
         text = f"the increase in squared error when the feature is permuted, relative to {name_impurity(result)}"
     else:
@@ -332,7 +332,7 @@ def describe_total(result: ImportanceResult, percent: Percent | None) -> tuple[s
     if not percent.is_share:
         return "Percentages are relative to", "the sum of all importances"
     if get_measure(result.measure).is_given_others:
-        return "A feature's share is", f"how much of {percent.base} the model cannot explain without it"
+        return "A feature's share is", f"how much of {percent.base} the model explains only with it"
     if get_measure(result.measure).is_loss_increase:
         return "A feature's share is", f"how much error permuting it adds, relative to {percent.base}"
     return "All features together explain", f"{format_percent(percent.total)} of {percent.base}"

@@ -79,9 +79,9 @@ def warn_of_dependent_rows(
     warn(
         Message(
             f"contributions of neighboring rows to the importance of {quote(str(names[feature]))} are correlated (rank "
-            f"correlation {correlation:.2f} of each row and the next). If neighbors come from the same unit, or follow "
-            "each other in time or place, they depend on each other, and p-values are far too small. If rows are "
-            "independent and were merely sorted by a column, p-values are correct.",
+            f"correlation {correlation:.2f} between each row and the next). If neighbors come from the same unit, or "
+            "follow each other in time or place, they depend on each other, and p-values are far too small. If rows "
+            "are independent and were merely sorted by a column, p-values are correct.",
             "For units, such as patients, use cross_importance with groups= (truewood importance: --groups COLUMN). "
             "For rows in order of time or place, number blocks of consecutive rows, and use cross_importance with "
             "groups=block and cv=PredefinedSplit(block // 4), which holds out four consecutive blocks at a time",

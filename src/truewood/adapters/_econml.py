@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
+from truewood._formatting import shorten
 from truewood._inputs.losses import Loss
 from truewood._inputs.tables import FeatureMatrix, InputSpec
 from truewood._inputs.target import Target, TargetKind
@@ -163,7 +164,9 @@ def _read_outcome(model: Any, draw_rows: Callable[[], list[NDArray[Any]]], y: An
     try:
         numbers = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y must be a table of numbers, outcome and treatment, got {type(y).__name__}.") from error
+        raise ValueError(
+            f"y must be a table of numbers, outcome and treatment, got {type(y).__name__}: {shorten(str(error), 200)}"
+        ) from error
     if numbers.ndim != 2 or numbers.shape[1] != 2:
         raise ValueError(
             f"y must be a table of two columns, outcome and treatment, for {type(model).__name__}, got shape "

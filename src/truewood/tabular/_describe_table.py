@@ -63,8 +63,8 @@ def describe_table(
     table, task, drop, keep, dtypes, event, messages
         As in `score_table`.
     target : str, default=None
-        The column to predict. If given, the task is reported, with warnings about possible target leakage. Required
-        with `event`; it is then the column of times.
+        The column to predict. If given, `messages` also receives the task, and warnings about possible target leakage.
+        Required with `event`; it is then the column of times.
 
     Returns
     -------

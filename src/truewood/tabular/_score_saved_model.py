@@ -72,7 +72,8 @@ def score_saved_model(
     sample_weight : str, default=None
         The column of row weights.
     groups : str, default=None
-        The column of group labels, such as patient IDs; it is not used as a feature.
+        The column of group labels, such as patient IDs, for cluster-robust standard errors; it is not used as a
+        feature.
     trust_pickle : bool, default=False
         Whether to open pickles, which can execute arbitrary code.
     measure : str, default="auto"

@@ -75,11 +75,11 @@ def score_table(
         Columns to drop.
     keep : str or iterable of str, default=()
         Columns to use even if they look like identifiers, target leakage or free text. By default, such columns are
-        left out, with a message or, for leakage and group identifiers, a warning.
+        left out, with a message or, for leakage and for columns that seem to identify groups of rows, a warning.
     dtypes : dict of str to str, default=None
-        Types of columns, instead of the inferred ones: "number", "category", "date", "date:FORMAT" such as
-        "date:%d.%m.%Y", or "text" or "drop", to leave the column out. Values that cannot be read as the type become
-        missing.
+        Types of columns, instead of the inferred ones: "number", "category", "date", or "date:FORMAT" such as
+        "date:%d.%m.%Y"; "text" and "drop" leave the column out. Values that cannot be read as the type become missing.
+        If none can be read, or if no known format fits all values of a "date", an error is raised.
     sample_weight : str, default=None
         The column of row weights.
     groups : str, default=None

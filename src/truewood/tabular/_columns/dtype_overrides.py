@@ -109,7 +109,7 @@ def read_column_as(name: str, given: pd.Series[Any], wanted: str) -> Column:
         numbers, note, part = find_numbers(texts, codes)
         if part == 0.0:
             raise TableError(
-                f"column {quote(name)} cannot be read as numbers: it contains {quote(texts[0])}; choose another type.",
+                f"no value of column {quote(name)} is a number: it contains {quote(texts[0])}; choose another type.",
                 "dtypes",
             )
         return Column(name, NUMBER, pd.Series(take_levels(numbers, codes)), note)

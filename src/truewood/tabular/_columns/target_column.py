@@ -241,7 +241,9 @@ def read_group_column(table: pd.DataFrame, name: str | None) -> NDArray[np.int64
         return read_groups(labels, len(table))
     except ValueError as error:
         raise TableError(
-            f"column {quote(name)} must have a label in every row, got {labels.isna().sum():,} missing.", "groups"
+            f"column {quote(name)} must have a label in every row, got {labels.isna().sum():,} missing; label or "
+            "remove these rows.",
+            "groups",
         ) from error
 
 

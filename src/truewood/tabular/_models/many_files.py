@@ -28,7 +28,7 @@ from truewood.tabular._models.saved_model import SavedModel
 from truewood.tabular._models.scoring import Scoring
 from truewood.tabular._table_score import ColumnSummary, TableScore
 
-NEEDS_MEMORY = "requires a table in memory, but these rows are read in parts; pass one file."
+NEEDS_MEMORY = "requires a table in memory, but these rows are read in parts; pass one file, with the local backend."
 
 
 def score_many_files(
