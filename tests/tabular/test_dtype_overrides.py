@@ -63,7 +63,7 @@ def test_values_that_do_not_fit_the_type_are_reported():
         ({"x": "number:%d"}, ["'x'", "'number:%d'"]),
         ({"z": "number"}, ["'z'"]),
         ({"y": "date"}, ["'y'", "number", "category", "'date'"]),
-        ({"city": "number"}, ["'city'", "numbers"]),
+        ({"city": "number"}, ["'city'", "a number"]),
         ({"city": "date"}, ["'city'", "dates"]),
         ({"city": "date:%Y"}, ["'city'", "'%Y'"]),
     ],
