@@ -75,6 +75,8 @@ class Page:
 
     async def connect(self) -> None:
         """Create the folder and start the process when the page is shown in a browser."""
+        if self.client.is_deleted:  # the browser may leave during the handshake
+            return
         self.is_connected = True
         self.folder.mkdir(exist_ok=True)  # it exists after an upload, and if the browser reconnects
         await self.worker.prepare()
